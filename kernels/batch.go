@@ -1,6 +1,10 @@
 package kernels
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // Batch is a block of rows in columnar, row-compressed form. Producers may reuse
 // its memory between calls; engines keep nothing of it. The zero Batch has no rows
@@ -41,8 +45,8 @@ func (b *Batch) Len() int {
 	if len(b.Columns) > 0 {
 		return len(b.Columns[0])
 	}
-	if b.Shared != nil {
-		return len(b.Value) / len(b.Shared)
+	if w := len(b.Shared); w > 0 {
+		return len(b.Value) / w
 	}
 	if len(b.Row) == 0 {
 		return 0
@@ -57,6 +61,37 @@ func (b *Batch) Entries(i int) ([]uint32, []float64) {
 	}
 	lo, hi := b.Row[i], b.Row[i+1]
 	return b.Feature[lo:hi], b.Value[lo:hi:hi]
+}
+
+// Check reports a batch to learn from that is nil, or whose rows have no entries, responses or other
+// numbers of their own: there are as many of Y as rows, and of the others as many or none.
+// Cost: O(1). What Row and Feature hold is the producer's word.
+func (b *Batch) Check() error {
+	if b == nil {
+		return errors.New("the batch is nil")
+	}
+	n := b.Len()
+	if len(b.Y) != n {
+		return fmt.Errorf("the batch has %d responses for %d rows; allowed: one each", len(b.Y), n)
+	}
+	for _, x := range [...]struct {
+		name string
+		n    int
+	}{{"weights", len(b.Weight)}, {"offsets", len(b.Offset)}, {"trials", len(b.Trials)}, {"times", len(b.Time)}} {
+		if x.n != 0 && x.n != n {
+			return fmt.Errorf("the batch has %d %s for %d rows; allowed: one each, or none", x.n, x.name, n)
+		}
+	}
+	if b.Shared != nil {
+		if n*len(b.Shared) != len(b.Value) && len(b.Columns) == 0 {
+			return fmt.Errorf("the batch has %d values of %d features a row; allowed: as many for each row", len(b.Value), len(b.Shared))
+		}
+		return nil
+	}
+	if n > 0 && (b.Row[n] > len(b.Feature) || b.Row[n] > len(b.Value)) {
+		return fmt.Errorf("the rows of the batch have %d entries, but there are %d features and %d values", b.Row[n], len(b.Feature), len(b.Value))
+	}
+	return nil
 }
 
 // Part makes dst a view of rows [lo, hi) of b, whose features are Shared and lack nothing.

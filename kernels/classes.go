@@ -20,6 +20,9 @@ type Classes struct {
 
 // NewClasses checks classes and the one pinned at 0, "" for none.
 func NewClasses(p *Problem, names []string, pinned string) (*Classes, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	c := &Classes{Problem: p, Names: names, Pinned: -1}
 	for k, name := range names {
 		if slices.Contains(names[:k], name) {

@@ -105,6 +105,8 @@ func Agree(a, b *Fit) error {
 		return n
 	}
 	switch {
+	case a == nil || b == nil:
+		return ErrNoFit
 	case a.Family != b.Family || a.Link != b.Link:
 		return differ("family or link", a.Family+" "+a.Link, b.Family+" "+b.Link)
 	case a.Shape != b.Shape && !(math.IsNaN(a.Shape) && math.IsNaN(b.Shape)) && !(a.learntShape() && b.learntShape()):

@@ -75,6 +75,17 @@ type Problem struct {
 // Errors: a prior that is not a proper Gaussian, a predictor that overflows.
 func (r *Rows) Problem() (*Problem, error) { return r.problem(nil, copied) }
 
+// ErrNoProblem is the error of a problem that is nil or zero.
+var ErrNoProblem = errors.New("the problem is of no rows and no model; make one with Rows.Problem")
+
+// Check reports ErrNoProblem.
+func (p *Problem) Check() error {
+	if p == nil || p.Model == nil || p.Normal == nil {
+		return ErrNoProblem
+	}
+	return nil
+}
+
 // ProblemUnder is Problem, which ctx may end. Many rows of the same features move: r has them
 // where the problem does from then on, which none may change, so that they are not held twice.
 func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {

@@ -154,10 +154,13 @@ func (r *Rows) Skip(n int64) { r.skipped += n }
 // the first one ends the update with an error that Is ErrRow; the rows before it
 // are kept.
 func (r *Rows) Update(b *Batch, skip bool) error {
-	n := b.Len()
 	if r.Model == nil {
 		return errNoModel
 	}
+	if err := b.Check(); err != nil {
+		return err
+	}
+	n := b.Len()
 	r.counted.Add(b)
 	l := r.Model.Lik
 	if l == nil {

@@ -23,6 +23,9 @@ type Standard struct {
 // SolveStandardized is what solve makes of p, or of p on standardised scales where its options
 // ask for that: then the fit is brought back to the original ones. See Problem.Standardize.
 func SolveStandardized(p *Problem, loose int, solve func(q *Problem) (*Fit, error)) (*Fit, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	if !p.Options.Standardize {
 		return solve(p)
 	}

@@ -30,6 +30,9 @@ const Multinomial = "multinomial"
 // Cost: O(number of beliefs and of covariance values), plus what Covariance.Validate
 // says.
 func (f *Fit) Validate() error {
+	if f == nil {
+		return ErrNoFit
+	}
 	if err := f.ValidateHead(); err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ func Compare(names []string, fits []*LOO) ([]Compared, error) {
 	if len(fits) == 0 || len(names) != len(fits) {
 		return nil, fmt.Errorf("%d names of %d fits; allowed: one or more of both", len(names), len(fits))
 	}
+	if k := slices.Index(fits, nil); k >= 0 {
+		return nil, fmt.Errorf("fit %q is nil; allowed: what NewLOO made", names[k])
+	}
 	n := len(fits[0].points)
 	for k, l := range fits {
 		if !l.keep || len(l.points) != n {

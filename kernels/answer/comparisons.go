@@ -21,6 +21,9 @@ type Comparisons struct {
 // NewComparisons has no rows yet.
 // Errors: those of NewEffects; a fit whose beliefs, covariance or likelihood are not valid.
 func NewComparisons(f *kernels.Fit, how []EffectOptions) (*Comparisons, error) {
+	if f == nil {
+		return nil, kernels.ErrNoFit
+	}
 	c := &Comparisons{Fit: f}
 	f = f.Foretelling()
 	var err error

@@ -86,6 +86,9 @@ func NewRobust(f *kernels.Fit, kind string, grouped bool) (*Robust, error) {
 	if grouped && kind > "hc1" {
 		return nil, &argument.Error{Name: "type", Found: "'" + kind + "'", For: "clusters", Allowed: "hc0, hc1"}
 	}
+	if f == nil {
+		return nil, kernels.ErrNoFit
+	}
 	p := len(f.Beliefs)
 	switch {
 	case f.Covariance.Form == gauss.Diagonal && p > 1:

@@ -5,14 +5,21 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/answer"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/ep"
 	"github.com/bglm/bglm/kernels/export"
+	"github.com/bglm/bglm/kernels/filter"
 	"github.com/bglm/bglm/kernels/gp"
+	"github.com/bglm/bglm/kernels/hmc"
+	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/lowrank"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/score"
 	"github.com/bglm/bglm/kernels/softmax"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 // What is nothing at all, or none of the kinds there are, is an error and no panic.
@@ -51,6 +58,23 @@ func TestNothing(t *testing.T) {
 		}},
 		"no fields": {"allowed: those of y", func() error {
 			_, err := engine.Fit(t.Context(), "laplace", nil, &rows.Table{X: rows.Fields(nil), Y: rows.Numbers("y", []float64{1})})
+			return err
+		}},
+		"Summary":     {none, func() error { _, err := predict.Summary(nil, 0.9, 0); return err }},
+		"Agree":       {none, func() error { return kernels.Agree(fit, nil) }},
+		"Validate":    {none, func() error { return (*kernels.Fit)(nil).Validate() }},
+		"Comparisons": {none, func() error { _, err := answer.NewComparisons(nil, nil); return err }},
+		"Robust":      {none, func() error { _, err := answer.NewRobust(nil, "", false); return err }},
+		"Compare":     {`fit "a" is nil`, func() error { _, err := answer.Compare([]string{"a"}, []*answer.LOO{nil}); return err }},
+		"stream.New":  {"no rule or no form", func() error { _, err := stream.New(stream.Config{}); return err }},
+		"filter.New":  {"no rule or no form", func() error { _, err := filter.New(nil, nil); return err }},
+		"gp.Fit": {"needs a likelihood and a matrix", func() error {
+			_, err := gp.Fit(t.Context(), nil, nil, nil, nil, nil, nil, gp.Options{})
+			return err
+		}},
+		"NewTerms": {"term 1 of 1 has a column that is nil, or none", func() error { _, err := rows.NewTerms(nil, []rows.Term{nil}, rows.Words{}); return err }},
+		"names": {"field 1 of 1 is Lists without a name", func() error {
+			_, err := engine.Fit(t.Context(), "laplace", nil, &rows.Table{X: rows.Fields(rows.Lists([][]string{{"a"}})), Y: rows.Numbers("y", []float64{1})})
 			return err
 		}},
 		"Kind":           {"found kind 99; allowed: 0 to 2", func() error { _, err := snap.Predict(score.Row{}, predict.Kind(99)); return err }},
@@ -107,6 +131,90 @@ func TestCorrelatedOfNothing(t *testing.T) {
 			r, err := engine.Fit(t.Context(), method, s(), &rows.Table{X: rows.Fields(rows.Texts("a", nil), rows.Texts("b", nil)), Y: rows.Numbers("y", nil)})
 			if err != nil || r.Fit.N != 0 || len(r.Fit.Correlations) != 0 {
 				t.Errorf("%s: %+v, %v", method, r, err)
+			}
+		}
+	}
+}
+
+// A problem that no rows made is an error of every method.
+func TestNoProblem(t *testing.T) {
+	for what, p := range map[string]*kernels.Problem{"nil": nil, "zero": {}, "of a model alone": {Model: (*kernels.Model)(nil).Complete()}} {
+		for method, fit := range map[string]func() error{
+			"laplace": func() error { _, err := laplace.Fit(t.Context(), p); return err },
+			"learn":   func() error { _, _, _, err := laplace.LearnAlone(t.Context(), p); return err },
+			"ep":      func() error { _, err := ep.Fit(t.Context(), p); return err },
+			"smooth":  func() error { _, err := ep.Smooth(t.Context(), p, nil); return err },
+			"hmc":     func() error { _, err := hmc.Fit(t.Context(), p); return err },
+			"lowrank": func() error { _, err := lowrank.Fit(t.Context(), p); return err },
+			"reduce":  func() error { _, err := lowrank.Reduce(p); return err },
+			"softmax": func() error { _, err := softmax.Fit(t.Context(), p, []string{"a", "b"}); return err },
+			"classes": func() error { _, err := kernels.NewClasses(p, nil, ""); return err },
+			"standardize": func() error {
+				_, err := kernels.SolveStandardized(p, 0, nil)
+				return err
+			},
+		} {
+			if err := fit(); err != kernels.ErrNoProblem {
+				t.Errorf("%s of a problem that is %s: %v", method, what, err)
+			}
+		}
+	}
+}
+
+// A batch whose responses or weights are not those of its rows, or that has fewer entries than its
+// rows say, is an error of every method that learns rows.
+func TestShortBatches(t *testing.T) {
+	const rows = 4
+	for what, c := range map[string]struct {
+		want string
+		do   func(b *kernels.Batch)
+	}{
+		"responses": {"3 responses for 4 rows", func(b *kernels.Batch) { b.Y = b.Y[:3] }},
+		"none":      {"0 responses for 4 rows", func(b *kernels.Batch) { b.Y = nil }},
+		"more":      {"5 responses for 4 rows", func(b *kernels.Batch) { b.Y = make([]float64, 5) }},
+		"weights":   {"2 weights for 4 rows", func(b *kernels.Batch) { b.Weight = make([]float64, 2) }},
+		"offsets":   {"5 offsets for 4 rows", func(b *kernels.Batch) { b.Offset = make([]float64, 5) }},
+		"trials":    {"1 trials for 4 rows", func(b *kernels.Batch) { b.Trials = make([]float64, 1) }},
+		"times":     {"3 times for 4 rows", func(b *kernels.Batch) { b.Time = make([]float64, 3) }},
+		"values":    {"8 entries, but there are 8 features and 5 values", func(b *kernels.Batch) { b.Value = b.Value[:5] }},
+		"shared": {"7 values of 2 features a row", func(b *kernels.Batch) {
+			*b = kernels.Batch{Shared: []uint32{0, 1}, Value: make([]float64, 7), Y: make([]float64, 3)}
+		}},
+	} {
+		for method, begin := range map[string]func() (update func(b *kernels.Batch) error, err error){
+			"rows": func() (func(*kernels.Batch) error, error) {
+				r, err := kernels.NewRows(nil)
+				return func(b *kernels.Batch) error { r.Dict.Add("a"); return r.Update(b, true) }, err
+			},
+			"stream": func() (func(*kernels.Batch) error, error) {
+				s, err := filter.New(nil, filter.ADF{})
+				return func(b *kernels.Batch) error { s.Features().Add("a"); return s.Update(t.Context(), b, true) }, err
+			},
+			"laplace": func() (func(*kernels.Batch) error, error) {
+				s, err := laplace.NewPass(t.Context(), nil)
+				return func(b *kernels.Batch) error { s.Features().Add("a"); return s.Update(t.Context(), b, true) }, err
+			},
+			"lowrank": func() (func(*kernels.Batch) error, error) {
+				s, err := lowrank.NewPass(t.Context(), nil)
+				return func(b *kernels.Batch) error { s.Features().Add("a"); return s.Update(t.Context(), b, true) }, err
+			},
+		} {
+			update, err := begin()
+			if err != nil {
+				t.Fatal(method, err)
+			}
+			b := &kernels.Batch{Y: make([]float64, rows)}
+			for range rows {
+				b.Add(0, 1)
+				b.Add(1, 1)
+				b.EndRow()
+			}
+			c.do(b)
+			if err := update(b); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s of %s: %v, want %s", method, what, err, c.want)
+			}
+			if err := update(nil); err == nil || !strings.Contains(err.Error(), "the batch is nil") {
+				t.Errorf("%s of nil: %v", method, err)
 			}
 		}
 	}

@@ -108,6 +108,9 @@ func Fit(ctx context.Context, p *kernels.Problem) (*Result, error) { return FitW
 
 // FitWith is Fit with a choice of the quadrature kernel.
 func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (r *Result, err error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	g, err := reserve(p, false)
@@ -136,6 +139,9 @@ func fitWith(p *kernels.Problem, k Kernel) (*Result, error) {
 
 // Smooth is Fit followed by its trajectories.
 func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, time, mean, variance float64)) (r *Result, err error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	g, err := reserve(p, true)

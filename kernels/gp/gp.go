@@ -100,6 +100,9 @@ type Posterior struct {
 //
 // Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.
 func Fit(ctx context.Context, l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64, o Options) (p *Posterior, err error) {
+	if l == nil || x == nil {
+		return nil, fmt.Errorf("gp needs a likelihood and a matrix of rows")
+	}
 	s := stop.Watch(ctx, o.TimeLimit)
 	defer s.End(&err)
 	watched := *x

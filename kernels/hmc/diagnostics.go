@@ -9,10 +9,14 @@ import (
 
 // RHat is the rank-normalised split R-hat of one quantity: the larger one of its
 // bulk and of its distance from the median. 1 says that all halves of all chains
-// agree; +Inf that they do not move. Chains have equal length, at least 4.
+// agree; +Inf that they do not move. Chains have equal length, at least 4; of fewer, or of none, it
+// is NaN, as the effective sample sizes are.
 //
 // Source: [vehtari2021], eq. 4 and section 4.1.
 func RHat(chains [][]float64) float64 {
+	if !enough(chains) {
+		return math.NaN()
+	}
 	h := halves(chains)
 	all := slices.Concat(h...)
 	med := median(all)
@@ -30,11 +34,19 @@ func RHat(chains [][]float64) float64 {
 // normal scores over split chains.
 //
 // Source: [vehtari2021], section 4.3.
-func ESSBulk(chains [][]float64) float64 { return ess(normalScores(halves(chains))) }
+func ESSBulk(chains [][]float64) float64 {
+	if !enough(chains) {
+		return math.NaN()
+	}
+	return ess(normalScores(halves(chains)))
+}
 
 // ESSTail is the effective sample size for the tails: the smaller one of those of
 // the 5 % and the 95 % quantile.
 func ESSTail(chains [][]float64) float64 {
+	if !enough(chains) {
+		return math.NaN()
+	}
 	h := halves(chains)
 	all := slices.Concat(h...)
 	slices.Sort(all)
@@ -56,7 +68,22 @@ func ESSTail(chains [][]float64) float64 {
 
 // ESS is the effective sample size for the mean of one quantity over chains of equal
 // length. Chains that do not move have none.
-func ESS(chains [][]float64) float64 { return ess(chains) }
+func ESS(chains [][]float64) float64 {
+	if !enough(chains) {
+		return math.NaN()
+	}
+	return ess(chains)
+}
+
+// enough says that there are chains, of one length that diagnostics are defined for.
+func enough(chains [][]float64) bool {
+	for _, c := range chains {
+		if len(c) < 4 || len(c) != len(chains[0]) {
+			return false
+		}
+	}
+	return len(chains) > 0
+}
 
 func halves(chains [][]float64) [][]float64 {
 	var h [][]float64

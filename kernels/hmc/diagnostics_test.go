@@ -122,3 +122,14 @@ func TestWindows(t *testing.T) {
 		}
 	}
 }
+
+// Chains that are none, too short or of other lengths have no diagnostics.
+func TestNoChains(t *testing.T) {
+	for _, chains := range [][][]float64{nil, {}, {{}}, {{1, 2, 3}}, {{1, 2, 3, 4, 5}, {1, 2, 3, 4}}} {
+		for what, of := range map[string]func([][]float64) float64{"R-hat": RHat, "bulk ESS": ESSBulk, "tail ESS": ESSTail, "ESS": ESS} {
+			if x := of(chains); !math.IsNaN(x) {
+				t.Errorf("%s of %v is %v", what, chains, x)
+			}
+		}
+	}
+}

@@ -97,6 +97,9 @@ func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 // Errors: options out of range, drift, more than 2^28 numbers to keep, a
 // likelihood that is 0 at every start, draws that do not move.
 func Sample(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	p = p.Under(s)

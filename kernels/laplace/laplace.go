@@ -129,6 +129,9 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 // LearnAlone is Learn with nothing averaged over: the fit and the problem have the values of the highest
 // evidence. note is what a status has to say of them, "" for nothing: that the rows hardly tell them, for one.
 func LearnAlone(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, known *kernels.Problem, note string, err error) {
+	if err := p.Check(); err != nil {
+		return nil, nil, "", err
+	}
 	q, m := *p, *p.Model
 	q.Model = &m
 	m.Options.Integrate = false
@@ -222,6 +225,9 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kerne
 // learnBy is learnFrom where, with bare, leaves are eliminated and their covariance with the block,
 // too large to be kept, is not made: for what is learnt.
 func learnBy(ctx context.Context, p *kernels.Problem, start []float64, bare bool) (f *kernels.Fit, e *engine, err error) {
+	if err := p.Check(); err != nil {
+		return nil, nil, err
+	}
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	if err := check(p); err != nil {

@@ -278,6 +278,9 @@ func (s *Pass) Clone() *Pass {
 func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
+	if err := b.Check(); err != nil {
+		return err
+	}
 	if err := s.grow(); err != nil {
 		return err
 	}

@@ -71,6 +71,9 @@ type Result struct {
 // Source: Trippe et al. (2019), sections 4 and 5; the bound: their theorem for the
 // mean, with the gradient itself in the place of its bound.
 func Fit(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	if err := check(p); err != nil {

@@ -50,6 +50,9 @@ type Reduced struct {
 // Cost: that of SVD, and O((n + p) k²); O(p² k) under a full prior.
 // Errors: those of SVD and of the prior, more than 2^29 numbers to keep.
 func Reduce(p *kernels.Problem) (*Reduced, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	r := &Reduced{of: p, rows: p.N}
 	if p.P > 0 && p.Name(0) == kernels.Intercept {
 		r.Forced = 1

@@ -12,8 +12,11 @@ import (
 const Z95 = 1.959963984540054
 
 // ShareInterval is the central 95 % interval of a share after k of n, under Jeffreys' prior; it
-// begins at 0 for k = 0 and ends at 1 for k = n.
+// begins at 0 for k = 0 and ends at 1 for k = n. It is NaN where k is not from 0 to n.
 func ShareInterval(k, n float64) (lower, upper float64) {
+	if !(k >= 0 && k <= n) {
+		return math.NaN(), math.NaN()
+	}
 	d := distuv.Beta{Alpha: k + 0.5, Beta: n - k + 0.5}
 	if lower, upper = d.Quantile(0.025), d.Quantile(0.975); k == 0 {
 		lower = 0

@@ -96,3 +96,12 @@ func TestBeyondChance(t *testing.T) {
 		t.Error("the bound is not at 4 standard errors above 0")
 	}
 }
+
+// A share of more than there are, or of none, has no interval.
+func TestNoShare(t *testing.T) {
+	for _, c := range [][2]float64{{3, 2}, {-1, 3}, {math.NaN(), 3}, {0, math.NaN()}} {
+		if lower, upper := ShareInterval(c[0], c[1]); !math.IsNaN(lower) || !math.IsNaN(upper) {
+			t.Errorf("%v of %v: %v to %v", c[0], c[1], lower, upper)
+		}
+	}
+}

@@ -401,8 +401,11 @@ func (all Specs) Unused(s *Settings) error {
 	return nil
 }
 
-// Check is Validate for engines that are called without Settings.
+// Check is Validate for engines that are called without Settings; nil are the defaults.
 func Check(o *kernels.Options) error {
+	if o == nil {
+		return nil
+	}
 	return (&Settings{Model: kernels.Model{Options: *o}}).Validate()
 }
 

@@ -34,10 +34,13 @@ type Term struct {
 //
 // A rope > 0 asks for the probability that a weight is between -rope and rope.
 //
-// Cost: O(p). Errors: a level outside (0, 1).
+// Cost: O(p). Errors: a level outside (0, 1), a fit that is nil.
 func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 	if err := CheckLevel(level); err != nil {
 		return nil, err
+	}
+	if f == nil {
+		return nil, kernels.ErrNoFit
 	}
 	ratio := len(f.Classes) > 0 // of odds
 	if l, err := f.Likelihood(); err == nil {

@@ -36,7 +36,10 @@ func NewTerms(x Column, terms []Term, w Words) (*Encoder, error) {
 
 // addTail adds the terms beside x.
 func (e *Encoder) addTail() error {
-	for _, t := range e.tail {
+	for i, t := range e.tail {
+		if len(t) == 0 || slices.Contains(t, nil) {
+			return fmt.Errorf("term %d of %d has a column that is nil, or none", i+1, len(e.tail))
+		}
 		if len(t) > 1 {
 			names := make([]string, len(t))
 			for k, c := range t {

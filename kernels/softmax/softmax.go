@@ -70,6 +70,9 @@ type engine struct {
 // limit ends before there is a first posterior. Stopping early is none: Status and
 // Converged say it.
 func Fit(ctx context.Context, p *kernels.Problem, classes []string) (f *kernels.Fit, err error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	if err := check(p, classes); err != nil {

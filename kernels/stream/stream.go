@@ -125,6 +125,9 @@ type learning struct {
 // variances of a form that does not learn them, or of weights that drift; those of
 // the rule and of the form; more start beliefs than MaxFeatures.
 func New(c Config) (*State, error) {
+	if c.Rule == nil || c.Form == nil {
+		return nil, errors.New("the stream has no rule or no form of its beliefs; packages adf and filter make both")
+	}
 	m, reply := standardised(c.Model.Complete())
 	p, learn, err := newPlan(&c, m, reply)
 	if err != nil {
@@ -464,6 +467,9 @@ func (s *State) updateUnder(ctx context.Context, b *kernels.Batch, skip bool) (e
 }
 
 func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, skip bool) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
 	if err := s.Grow(); err != nil {
 		return err
 	}
