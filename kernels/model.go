@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -84,6 +85,27 @@ func (m *Model) Complete() *Model {
 	}
 	c.Prior = c.Prior.Complete()
 	return &c
+}
+
+// CheckStart reports a Start that m, which is Complete, cannot go on from: of another likelihood, or
+// whose features are others, without the intercept or hashed. A Start that has no family, beliefs alone, agrees with every model.
+func (m *Model) CheckStart() error {
+	f := m.Start
+	if f == nil || f.Family == "" {
+		return nil
+	}
+	differs := func(what string, have, want any) error {
+		return fmt.Errorf("%s = %v, but the fit in Start has %v; allowed: those of the fit", what, have, want)
+	}
+	switch l := m.Lik; {
+	case l != nil && (l.Family() != f.Family || l.Link() != f.Link):
+		return differs("family and link", fmt.Sprintf("%q", l.Family()+" "+l.Link()), fmt.Sprintf("%q", f.Family+" "+f.Link))
+	case m.NoIntercept == f.Intercept:
+		return differs("intercept", !m.NoIntercept, f.Intercept)
+	case m.HashBits != f.HashBits:
+		return differs("hash bits", m.HashBits, f.HashBits)
+	}
+	return nil
 }
 
 // logit is the likelihood of a model that names none.

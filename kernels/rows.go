@@ -90,9 +90,12 @@ type chunk struct {
 
 // NewRows returns rows without any, with the features that the model names; nil is
 // the default model.
-// Errors: more of them than MaxFeatures.
+// Errors: more of them than MaxFeatures, a Start that the model cannot go on from.
 func NewRows(m *Model) (*Rows, error) {
 	r := &Rows{Model: m.Complete()}
+	if err := r.Model.CheckStart(); err != nil {
+		return nil, err
+	}
 	if f := r.Model.Start; f != nil {
 		r.counted = CountFrom(f.Columns)
 	}
@@ -110,6 +113,9 @@ func NewLabelledRows(m *Model) (*Rows, error) {
 	own := *m.Complete()
 	own.Lik = nil
 	r := &Rows{Model: &own}
+	if err := own.CheckStart(); err != nil {
+		return nil, err
+	}
 	if own.Start != nil {
 		r.counted = CountFrom(own.Start.Columns)
 	}

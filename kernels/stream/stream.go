@@ -128,7 +128,11 @@ func New(c Config) (*State, error) {
 	if c.Rule == nil || c.Form == nil {
 		return nil, errors.New("the stream has no rule or no form of its beliefs; packages adf and filter make both")
 	}
-	m, reply := standardised(c.Model.Complete())
+	m := c.Model.Complete()
+	if err := m.CheckStart(); err != nil {
+		return nil, err
+	}
+	m, reply := standardised(m)
 	p, learn, err := newPlan(&c, m, reply)
 	if err != nil {
 		return nil, err
