@@ -7,8 +7,9 @@
 // N(0, I) in u from the first step; in the warm-up R learns the draws' covariance in
 // windows that double, and the step size follows the acceptance.
 //
-// Chains start at draws twice as wide as the Laplace approximation. Each is a
-// function of the seed and its number alone.
+// Chains start at draws twice as wide as the Laplace approximation. Where the likelihood is not
+// log-concave and has several modes, as many chains start at each as its share of the evidence
+// says. Each chain is a function of the seed and its number alone.
 package hmc
 
 import (
@@ -221,6 +222,7 @@ type sampling struct {
 
 	centre  []float64
 	laplace *metric
+	peaks   []*peak // the best first; none where there is one mode
 	made    []*chain
 	draws   []*dense.Matrix
 	evid    evidence
@@ -252,6 +254,8 @@ func (s *sampling) run() error {
 		}
 	}
 
+	s.findPeaks(isFull)
+
 	s.made = make([]*chain, s.chains)
 	dense.Each(s.chains, func(k int) { s.made[k] = s.chain(uint64(k + 1)) })
 	n := s.samples
@@ -268,6 +272,7 @@ func (s *sampling) run() error {
 	for _, c := range s.made {
 		s.draws = append(s.draws, c.draws.Slice(0, n, 0, p))
 	}
+	s.visits()
 	s.evid = bridge(s.model, s.draws, rand.New(rand.NewPCG(s.seed, bridgeStream)), s.stop)
 	return nil
 }
@@ -283,18 +288,8 @@ func (s *sampling) chain(number uint64) *chain {
 	}
 
 	u, z, zg := make([]float64, p), make([]float64, p), make([]float64, 2*p)
-	for wide := 2.0; ; wide /= 2 {
-		for i := range u {
-			u[i] = wide * rng.NormFloat64()
-		}
-		t.move(u)
-		if special.Finite(t.now.logp) && dense.AllFinite(t.now.g) {
-			break
-		}
-		if wide < 1e-6 {
-			c.err = errors.New("hmc: the likelihood of the rows is 0 to double precision around its mode")
-			return c
-		}
+	if c.err = s.begin(t, s.startOf(int(number)-1), rng, u, z); c.err != nil {
+		return c
 	}
 	t.guess()
 	step := newStepper(t.eps)
@@ -348,6 +343,26 @@ func (s *sampling) chain(number uint64) *chain {
 		}
 	}
 	return c
+}
+
+// begin moves t to a draw about the mode from, nil for the centre.
+func (s *sampling) begin(t *sampler, from *peak, rng *rand.Rand, u, z []float64) error {
+	for wide := 2.0; ; wide /= 2 {
+		for i := range u {
+			u[i] = wide * rng.NormFloat64()
+		}
+		if from != nil {
+			from.metric.to(z, from.z, u)
+			s.laplace.from(u, s.centre, z)
+		}
+		t.move(u)
+		if special.Finite(t.now.logp) && dense.AllFinite(t.now.g) {
+			return nil
+		}
+		if wide < 1e-6 {
+			return errors.New("hmc: the likelihood of the rows is 0 to double precision around its mode")
+		}
+	}
 }
 
 // result is the answer of chains that finished, or that the time limit cut.
@@ -512,7 +527,9 @@ func (s *sampling) finish(r *Result, post *gauss.Normal) {
 	if !math.IsNaN(r.LogEvidence) {
 		f.Status += fmt.Sprintf(", log evidence ± %.2g", r.LogEvidenceError)
 	}
-	f.Status += s.note
+	modes, missed := s.modesNote()
+	f.Converged = f.Converged && missed < 0.01
+	f.Status += modes + s.note
 	if s.short {
 		f.Status += fmt.Sprintf("; the time limit of %v left %d of %d draws a chain", s.limit, r.Draws[0].Rows, s.samples)
 	}

@@ -28,18 +28,28 @@ type Climber interface {
 type Rivals struct {
 	First, Best, Second float64 // log evidence of the one it started at, the best and the next
 	Found               int
+	Modes               []Rival // all of them, the one it started at first
 }
+
+// Rival is a mode: where it is, and the log evidence of the Gaussian there.
+type Rival struct {
+	At          []float64
+	LogEvidence float64
+}
+
+// Notable is how many nats of log evidence a mode may be below the best one and still hold more than
+// a thousandth of it.
+const Notable = 7
 
 // Note is "" or a sentence: when the best mode is not the one uphill of the prior mean,
 // or when another one holds more than a thousandth of its evidence.
 func (r *Rivals) Note() string {
-	const notable = 7 // nats
 	switch {
 	case r.Found < 2:
 		return ""
 	case r.First < r.Best:
 		return fmt.Sprintf("%d modes found: the one uphill of the prior mean has a log evidence %.3g nats below the best one, which this is", r.Found, r.Best-r.First)
-	case r.Second > r.Best-notable:
+	case r.Second > r.Best-Notable:
 		return fmt.Sprintf("%d modes found: this is the best one, another is %.2g nats of log evidence below; the posterior has them all", r.Found, r.Best-r.Second)
 	}
 	return ""
@@ -109,6 +119,7 @@ func Highest(c Climber, l lik.Bumpy) (r Rivals, err error) {
 	}
 	r = Rivals{First: peaks[0].log, Best: peaks[best].log, Second: math.Inf(-1), Found: len(peaks)}
 	for k, p := range peaks {
+		r.Modes = append(r.Modes, Rival{p.u, p.log})
 		if k != best {
 			r.Second = math.Max(r.Second, p.log)
 		}
