@@ -65,7 +65,7 @@ func (b *Batch) Entries(i int) ([]uint32, []float64) {
 
 // Check reports a batch to learn from that is nil, or whose rows have no entries, responses or other
 // numbers of their own: there are as many of Y as rows, and of the others as many or none.
-// Cost: O(1). What Row and Feature hold is the producer's word.
+// Cost: O(Columns). What Row and Feature hold is the producer's word.
 func (b *Batch) Check() error {
 	if b == nil {
 		return errors.New("the batch is nil")
@@ -82,8 +82,14 @@ func (b *Batch) Check() error {
 			return fmt.Errorf("the batch has %d %s for %d rows; allowed: one each, or none", x.n, x.name, n)
 		}
 	}
+	if len(b.Columns) > 0 {
+		if len(b.Columns) != len(b.Shared) || slices.ContainsFunc(b.Columns, func(c []float64) bool { return len(c) != n }) {
+			return fmt.Errorf("the batch has %d columns of %d features; allowed: one each, of the same length", len(b.Columns), len(b.Shared))
+		}
+		return nil
+	}
 	if b.Shared != nil {
-		if n*len(b.Shared) != len(b.Value) && len(b.Columns) == 0 {
+		if n*len(b.Shared) != len(b.Value) {
 			return fmt.Errorf("the batch has %d values of %d features a row; allowed: as many for each row", len(b.Value), len(b.Shared))
 		}
 		return nil

@@ -290,8 +290,15 @@ func CheckWeight(w Weight) error {
 // under the likelihood, prior, intercept and hash bits of m; nil is the default model.
 // Beliefs may come in any order; an intercept that is not among them has its prior.
 //
-// Errors: a belief that is not a Gaussian.
+// Errors: a belief that is not a Gaussian, two about one feature.
 func FromBeliefs(bs []Belief, m *Model) (*Fit, error) {
+	seen := make(map[string]bool, len(bs))
+	for _, b := range bs {
+		if seen[b.Feature] {
+			return nil, fmt.Errorf("feature %.100q has more than one belief", b.Feature)
+		}
+		seen[b.Feature] = true
+	}
 	own := *m.Complete()
 	own.Priors, own.Start = bs, nil
 	rows, err := NewRows(&own)

@@ -166,6 +166,7 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
+	b.Turn()
 	n := b.Len()
 	r.counted.Add(b)
 	l := r.Model.Lik

@@ -73,6 +73,9 @@ func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed u
 // Add takes the rows of b, whose feature numbers are those of Features.
 // Errors: a response outside the support.
 func (c *Check) Add(b *kernels.Batch) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
 	for i := range b.Len() {
 		if err := c.Lik.Check(b.Obs(i)); err != nil {
 			return err

@@ -108,6 +108,9 @@ func NewLOO(f *kernels.Fit, by predict.Factor, keep bool) (*LOO, error) {
 // Errors: a response outside the support, a predictor that is not finite; with kernels.ErrRow,
 // and the rows before are taken; the cause of ctx when it is cancelled.
 func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
 	for i := range b.Len() {
 		if err := stop.Cause(ctx); err != nil {
 			return err

@@ -78,6 +78,9 @@ func NewPairAUC(f *kernels.Fit, by predict.Factor) (*PairAUC, error) {
 // out are not counted.
 // Errors: those of LOO.Add; several trials.
 func (a *PairAUC) Add(ctx context.Context, b *kernels.Batch) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
 	for i := range b.Len() {
 		if err := stop.Cause(ctx); err != nil {
 			return err

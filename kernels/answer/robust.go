@@ -114,6 +114,12 @@ func NewRobust(f *kernels.Fit, kind string, grouped bool) (*Robust, error) {
 // Errors: a response outside the support, a predictor that is not finite; the
 // cause of ctx when it is cancelled.
 func (r *Robust) Add(ctx context.Context, b *kernels.Batch, cluster []string) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	if r.grouped && len(cluster) != b.Len() {
+		return fmt.Errorf("%d clusters for %d rows; allowed: one each", len(cluster), b.Len())
+	}
 	for i := range b.Len() {
 		if err := stop.Cause(ctx); err != nil {
 			return err

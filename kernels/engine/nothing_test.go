@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,6 +178,12 @@ func TestShortBatches(t *testing.T) {
 		"trials":    {"1 trials for 4 rows", func(b *kernels.Batch) { b.Trials = make([]float64, 1) }},
 		"times":     {"3 times for 4 rows", func(b *kernels.Batch) { b.Time = make([]float64, 3) }},
 		"values":    {"8 entries, but there are 8 features and 5 values", func(b *kernels.Batch) { b.Value = b.Value[:5] }},
+		"columns": {"1 columns of 2 features", func(b *kernels.Batch) {
+			*b = kernels.Batch{Shared: []uint32{0, 1}, Columns: [][]float64{{1, 1}}, Y: make([]float64, 2)}
+		}},
+		"lengths": {"2 columns of 2 features", func(b *kernels.Batch) {
+			*b = kernels.Batch{Shared: []uint32{0, 1}, Columns: [][]float64{{1, 1}, {2}}, Y: make([]float64, 2)}
+		}},
 		"shared": {"7 values of 2 features a row", func(b *kernels.Batch) {
 			*b = kernels.Batch{Shared: []uint32{0, 1}, Value: make([]float64, 7), Y: make([]float64, 3)}
 		}},
@@ -216,6 +223,122 @@ func TestShortBatches(t *testing.T) {
 			if err := update(nil); err == nil || !strings.Contains(err.Error(), "the batch is nil") {
 				t.Errorf("%s of nil: %v", method, err)
 			}
+		}
+	}
+}
+
+// Answers about rows need their responses.
+func TestNoResponses(t *testing.T) {
+	f, err := kernels.FromBeliefs([]kernels.Belief{{Feature: "a", Weight: kernels.Weight{Mean: 1, Variance: 1}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := predict.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &kernels.Batch{}
+	b.Add(0, 1)
+	b.EndRow()
+	loo, err := answer.NewLOO(f, predict.AtMode, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := *f
+	if err := full.SetCovariance(f.Beliefs, [][]float64{{10, 0}, {0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	robust, err := answer.NewRobust(&full, "", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const none = "0 responses for 1 rows"
+	for what, do := range map[string]func() error{
+		"Influence":  func() error { _, err := s.Influence(b, 0); return err },
+		"LogDensity": func() error { _, err := s.LogDensity(b, 0); return err },
+		"LeaveOut":   func() error { _, err := s.LeaveOut(b, 0, 0, 1, predict.AtMode); return err },
+		"LOO":        func() error { return loo.Add(t.Context(), b) },
+		"Robust":     func() error { return robust.Add(t.Context(), b, nil) },
+	} {
+		if err := do(); err == nil || !strings.Contains(err.Error(), none) {
+			t.Errorf("%s: %v, want %s", what, err, none)
+		}
+	}
+	b.Y = []float64{1}
+	if err := robust.Add(t.Context(), b, nil); err == nil || !strings.Contains(err.Error(), "0 clusters for 1 rows") {
+		t.Errorf("no clusters: %v", err)
+	}
+}
+
+// Two beliefs about one feature are an error, as in SQL; the last one was taken.
+func TestTwoBeliefs(t *testing.T) {
+	for _, name := range []string{"a", kernels.Intercept} {
+		b := []kernels.Belief{{Feature: name, Weight: kernels.Weight{Mean: 1, Variance: 1}}, {Feature: name, Weight: kernels.Weight{Mean: 2, Variance: 1}}}
+		want := `feature "` + name + `" has more than one belief`
+		for what, do := range map[string]func() error{
+			"kernels.FromBeliefs": func() error { _, err := kernels.FromBeliefs(b, nil); return err },
+			"score.FromBeliefs":   func() error { _, err := score.FromBeliefs(b, nil); return err },
+		} {
+			if err := do(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s of two beliefs about %s: %v", what, name, err)
+			}
+		}
+		if _, err := kernels.FromBeliefs(b[:1], nil); err != nil {
+			t.Error(name, err)
+		}
+	}
+}
+
+// Values by column are those of rows for methods that work by row.
+func TestColumnsOfBatches(t *testing.T) {
+	columns := func() *kernels.Batch {
+		return &kernels.Batch{Shared: []uint32{0, 1}, Columns: [][]float64{{1, 1, 1}, {2, 3, 5}}, Y: []float64{1, 0, 1}}
+	}
+	values := &kernels.Batch{Shared: []uint32{0, 1}, Value: []float64{1, 2, 1, 3, 1, 5}, Y: []float64{1, 0, 1}}
+	fits := map[string][]kernels.Belief{}
+	for k, b := range []*kernels.Batch{values, columns(), columns()} {
+		r, err := kernels.NewRows(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := filter.New(nil, filter.ADF{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []*kernels.Dict{&r.Dict, s.Features()} {
+			if _, err := d.Add("u"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if k < 2 {
+			err = r.Update(b, false)
+		}
+		if err == nil && k != 1 {
+			err = s.Update(t.Context(), b, false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Problem()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := laplace.Fit(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := s.Fit(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, got := range map[string][]kernels.Belief{"rows": f.Beliefs, "stream": g.Beliefs} {
+			if what == "rows" && k == 2 || what == "stream" && k == 1 {
+				continue
+			}
+			if was := fits[what]; was != nil && !slices.Equal(was, got) {
+				t.Errorf("%s by column: %v, by row %v", what, got, was)
+			}
+			fits[what] = got
 		}
 	}
 }

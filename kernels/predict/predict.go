@@ -336,6 +336,9 @@ func (s *Scorer) Dist(b *kernels.Batch, i int, level float64) (Dist, error) {
 
 // LogDensity is the log predictive density of row i's response.
 func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
+	if err := b.Check(); err != nil {
+		return 0, err
+	}
 	m, v, err := s.Foretell(b, i)
 	if err != nil {
 		return 0, err
@@ -359,6 +362,9 @@ func (s *Scorer) PMF(b *kernels.Batch, i int, k float64) (float64, error) {
 
 // Influence is what row i did to the fit, of which it should have been part.
 func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
+	if err := b.Check(); err != nil {
+		return Influence{}, err
+	}
 	m, v, err := s.Linear(b, i)
 	if err != nil {
 		return Influence{}, err
@@ -375,6 +381,9 @@ func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 
 // LeaveOut is LeaveOut of row i, whose response is told from N(m, v) (Foretell), with what the fit has learnt beside its weights.
 func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (LeftOut, error) {
+	if err := b.Check(); err != nil {
+		return LeftOut{}, err
+	}
 	out, err := LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) {
 		if m, v, err = s.linear(b, i, true); err == nil {
 			m, v = s.foretold.Of(m, v, b.Shift(i))

@@ -474,6 +474,7 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 	if err := b.Check(); err != nil {
 		return err
 	}
+	b.Turn()
 	if err := s.Grow(); err != nil {
 		return err
 	}
