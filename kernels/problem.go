@@ -75,6 +75,24 @@ type Problem struct {
 // Errors: a prior that is not a proper Gaussian, a predictor that overflows.
 func (r *Rows) Problem() (*Problem, error) { return r.problem(nil, copied) }
 
+// Meet says whether a row of p has two weights.
+func (p *Problem) Meet() bool {
+	for i := range p.N {
+		p.Stop.Row(i)
+		_, xs := p.Entries(i)
+		n := 0
+		for _, x := range xs {
+			if x != 0 {
+				n++
+			}
+		}
+		if n > 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // ErrNoProblem is the error of a problem that is nil or zero.
 var ErrNoProblem = errors.New("the problem is of no rows and no model; make one with Rows.Problem")
 

@@ -97,27 +97,9 @@ const (
 	fullPaths = 1e9
 )
 
-// meet says whether a row of p has two weights.
-func meet(p *kernels.Problem) bool {
-	for i := range p.N {
-		p.Stop.Row(i)
-		_, xs := p.Entries(i)
-		n := 0
-		for _, x := range xs {
-			if x != 0 {
-				n++
-			}
-		}
-		if n > 1 {
-			return true
-		}
-	}
-	return false
-}
-
 // solveEP is package ep, full where no covariance is asked for and weights are few.
 func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error) {
-	if p.Options.Covariance == "diagonal" && meet(p) {
+	if p.Options.Covariance == "diagonal" && p.Meet() {
 		defer func() {
 			if err == nil {
 				f.Say(kernels.FactorisedNote)

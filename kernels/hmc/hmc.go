@@ -397,6 +397,7 @@ func (s *sampling) result() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.note += s.apart(g)
 	r.diagnose()
 	s.finish(r, post)
 	if err := r.Fit.Check(); err != nil {
@@ -509,6 +510,17 @@ func (r *Result) normal() (*gauss.Normal, error) {
 	return gauss.NewDiagonal(s.mean, variance), nil
 }
 
+// apartNote is said where the beliefs have no covariances, but weights meet in rows.
+const apartNote = "; covariances are not kept of more than %d weights, nor of as many as there are draws: each weight has its own variance, but those of predictions and of differences are off where weights are tied"
+
+// apart is apartNote where it is so: g is of the coordinates that were sampled.
+func (s *sampling) apart(g *gauss.Normal) string {
+	if g.Form != gauss.Diagonal || !s.of.Meet() {
+		return ""
+	}
+	return fmt.Sprintf(apartNote, FullCovariance)
+}
+
 // finish makes the Fit.
 func (s *sampling) finish(r *Result, post *gauss.Normal) {
 	f := s.of.Fit("hmc", post, r.LogEvidence)
@@ -559,6 +571,7 @@ func (s *sampling) early() (*Result, error) {
 		}
 		post = gauss.NewDiagonal(w, v)
 	}
+	s.note += s.apart(post)
 	post, err := s.lifted(post)
 	if err != nil {
 		return nil, err
