@@ -1099,3 +1099,35 @@ func TestOutIsData(t *testing.T) {
 	}
 	ok(t, "fit", "--data", data, "--formula", "y ~ x", "--prior", fit, "--out", fit, "-q") // in the place of the fit that it continues
 }
+
+// A merged fit knows the rows of all its parts, and says where they count twice.
+func TestMergedRows(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x, i, i % 2 AS g FROM range(90) t(i)) TO '"+in("d.parquet")+"'")
+	for _, group := range [][]string{nil, {"--group", "g"}} {
+		part := func(name, where string) {
+			ok(t, append([]string{"fit", "-q", in("d.parquet"), "--where", where, "-f", "y ~ x", "-m", "adf", "-o", "prior_variance=1", "--out", in(name)}, group...)...)
+		}
+		part("a.parquet", "i < 50")
+		part("b.parquet", "i >= 50")
+		if r := ok(t, "merge", "-q", in("a.parquet"), in("b.parquet"), "--out", in("a.parquet")); r.stderr != "" {
+			t.Errorf("parts of different rows: %s", r.stderr)
+		}
+		if r := ok(t, "evaluate", "--json", "-b", in("a.parquet"), in("d.parquet")); !strings.Contains(r.stdout, `"fitted"`) {
+			t.Errorf("the rows of both parts: %s", r.stdout)
+		}
+		if r := ok(t, "evaluate", "--json", "-b", in("a.parquet"), in("d.parquet"), "--where", "i < 50"); !strings.Contains(r.stdout, `"other rows"`) {
+			t.Errorf("the rows of one part: %s", r.stdout)
+		}
+		for _, ext := range []string{".duckdb", ".arrow", ".parquet"} {
+			ok(t, "merge", "-q", in("b.parquet"), in("a.parquet"), "--out", in("again"+ext))
+			r := ok(t, "merge", "-q", in("again"+ext), in("b.parquet"), "--out", in("more"+ext))
+			if want := "40 rows of " + in("b.parquet") + " are in " + in("again"+ext) + " already: they count twice"; !strings.Contains(r.stderr, want) {
+				t.Errorf("merged again: %q has no %q", r.stderr, want)
+			}
+			os.Remove(in("more" + ext))
+			os.Remove(in("again" + ext))
+		}
+	}
+}

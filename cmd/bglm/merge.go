@@ -24,6 +24,8 @@ type mergeCommand struct {
 	Out    string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
 	Option []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of belief tables that do not say."`
 	Files  []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial: at least two."`
+
+	twice bool // that a file is there twice is said
 }
 
 // Help is the text below the usage line.
@@ -50,6 +52,7 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 	}
 	if twice := files.Twice(c.Files); twice != "" {
 		fmt.Fprintf(e.Stderr, "bglm merge: %s is there twice: its rows count twice\n", twice)
+		c.twice = true
 	}
 	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
@@ -123,8 +126,9 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 			return nil, fmt.Errorf("--prior: %w", err)
 		}
 	}
+	meta := c.learntBy(s, parts)
 	if len(parts[0].Group) == 0 {
-		return c.mergePlain(s, parts, prior)
+		return c.mergePlain(s, parts, prior, meta)
 	}
 	keys := duck.Names(parts[0].Group)
 	var union []string
@@ -142,12 +146,59 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 	if err := s.Exec(q); err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
-	return fitstore.Open(s, "fits", parts[0].Meta)
+	return fitstore.Open(s, "fits", meta)
+}
+
+// mergedKey is, among the metadata of a job, the marks of the parts that a fit was merged of.
+const mergedKey = "merged"
+
+// learntBy is the metadata of parts once they are merged: the job of the first, the mark of the rows of
+// all where each part has one, and the marks of the parts. Rows of a part that are in another one, as
+// where the output of a merge is merged again, count twice, which it says.
+func (c *mergeCommand) learntBy(s *duck.Session, parts []*fitstore.Fits) (meta []string) {
+	for i, key := range parts[0].Meta {
+		if i%2 == 0 && key != rowsKey && key != mergedKey {
+			meta = append(meta, key, parts[0].Meta[i+1])
+		}
+	}
+	var of []string // marks
+	in := map[string]string{}
+	whole := ""
+	for i, p := range parts {
+		mark := p.Job(rowsKey)
+		own := strings.Split(p.Job(mergedKey), markBetween)
+		if own[0] == "" {
+			own = []string{mark}
+		}
+		if i == 0 {
+			whole = mark
+		} else {
+			whole = bothRows(whole, mark)
+		}
+		for _, m := range own {
+			if m == "" || strings.HasPrefix(m, "0 ") {
+				continue
+			}
+			of = append(of, m)
+			if before, ok := in[m]; ok && before != c.Files[i] && !c.twice {
+				n, _, _ := strings.Cut(m, " ")
+				fmt.Fprintf(s.Env.Stderr, "bglm merge: %s rows of %s are in %s already: they count twice\n", n, c.Files[i], before)
+			}
+			in[m] = c.Files[i]
+		}
+	}
+	if whole != "" {
+		meta = append(meta, rowsKey, whole)
+	}
+	if len(of) > 0 {
+		meta = append(meta, mergedKey, strings.Join(of, markBetween))
+	}
+	return meta
 }
 
 // mergePlain merges in the order of the files, whatever the form of the
 // covariances.
-func (c *mergeCommand) mergePlain(s *duck.Session, parts []*fitstore.Fits, prior *fitstore.Fits) (*fitstore.Fits, error) {
+func (c *mergeCommand) mergePlain(s *duck.Session, parts []*fitstore.Fits, prior *fitstore.Fits, meta []string) (*fitstore.Fits, error) {
 	var all []*kernels.Fit
 	for i, p := range parts {
 		f, err := p.Fetch()
@@ -170,5 +221,5 @@ func (c *mergeCommand) mergePlain(s *duck.Session, parts []*fitstore.Fits, prior
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
-	return fitstore.Insert(s, "fits", &arrowio.Groups{Fits: []*kernels.Fit{f}}, parts[0].Meta)
+	return fitstore.Insert(s, "fits", &arrowio.Groups{Fits: []*kernels.Fit{f}}, meta)
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,26 @@ func sameRows(a, b string) bool {
 		return x[0] == y[0]
 	}
 	return a == b
+}
+
+// markBetween parts marks in a list of them.
+const markBetween = ", "
+
+// bothRows is the mark of the rows of two marks together, "" where that is not known.
+func bothRows(a, b string) string {
+	x, y := strings.Fields(a), strings.Fields(b)
+	if len(x) != 3 || len(y) != 3 || x[2] != y[2] {
+		return ""
+	}
+	for i := range 2 {
+		p, ok := new(big.Int).SetString(x[i], 10)
+		q, too := new(big.Int).SetString(y[i], 10)
+		if !ok || !too {
+			return ""
+		}
+		x[i] = p.Add(p, q).String()
+	}
+	return strings.Join(x, " ")
 }
 
 // judge makes the table scored of the rows: y, of binomial ones the share; p, its expectation;
