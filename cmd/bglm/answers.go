@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -39,8 +40,15 @@ func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
 	}
 	t := newTable()
 	head := table.Row{}
+	var texts []string
 	for _, c := range cols {
 		head = append(head, shell.Visible(c.Name))
+		if text := a.text(c); text != "" {
+			texts = append(texts, text+" AS "+quote.Name(c.Name))
+		}
+	}
+	if texts != nil {
+		query = "SELECT * REPLACE (" + strings.Join(texts, ", ") + ") FROM (" + query + ")"
 	}
 	t.AppendHeader(head)
 	all := []map[string]any{}
@@ -57,8 +65,11 @@ func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
 			if x, ok := v.(float64); ok && (!special.Finite(x)) {
 				v = nil
 			}
-			object[cols[k].Name] = v
 			row = append(row, shown(v))
+			if text, ok := v.(string); ok && (nested(cols[k]) || decimal(cols[k])) {
+				v = json.RawMessage(text)
+			}
+			object[cols[k].Name] = v
 		}
 		all = append(all, object)
 		t.AppendRow(row)
@@ -76,6 +87,24 @@ func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
 	_, err = fmt.Fprintln(e.Stdout, t.Render())
 	return err
 }
+
+// text is the SQL of the text that stands for a column, such as a group of dates or UUIDs, "" where
+// its values are printed as they come.
+func (a *answerFlags) text(c duck.Column) string {
+	switch {
+	case c.Type == "VARCHAR" || c.Type == "BOOLEAN" || c.Type == "DOUBLE" || c.Type == "FLOAT" || strings.HasSuffix(c.Type, "INT") || c.Type == "INTEGER":
+		return ""
+	case a.JSON && nested(c):
+		return "to_json(" + quote.Name(c.Name) + ")::VARCHAR"
+	}
+	return quote.Name(c.Name) + "::VARCHAR"
+}
+
+func nested(c duck.Column) bool {
+	return strings.HasSuffix(c.Type, ")") && !decimal(c) || strings.HasSuffix(c.Type, "]")
+}
+
+func decimal(c duck.Column) bool { return strings.HasPrefix(c.Type, "DECIMAL(") }
 
 func shown(v any) string {
 	switch v := v.(type) {

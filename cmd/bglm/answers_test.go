@@ -284,3 +284,39 @@ func TestExportSays(t *testing.T) {
 		t.Error(r.stdout, r.stderr)
 	}
 }
+
+// Groups of any type are shown as DuckDB writes them, and intervals are groups in files of every kind.
+func TestGroupTexts(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x, i, to_days((i % 2)::INT) + to_hours(i % 2) AS iv, DATE '2024-02-03' AS day, 'a6e4119c-9dad-11d1-80b4-00c04fd430c8'::UUID AS id, 1.5::DECIMAL(30, 2) AS dec, TIME '12:30:00' AS tm, [1, 2] AS l FROM range(60) t(i)) TO '"+in("d.parquet")+"'")
+	ok(t, "fit", "-q", in("d.parquet"), "-f", "y ~ x", "--group", "day, id, dec, tm, l", "--out", in("g.parquet"))
+	if r := ok(t, "summary", "-b", in("g.parquet")); !strings.Contains(r.stdout, "│ 2024-02-03 │ a6e4119c-9dad-11d1-80b4-00c04fd430c8 │ 1.50 │ 12:30:00 │ [1, 2] │ ") {
+		t.Errorf("groups in a table:\n%s", r.stdout)
+	}
+	r := ok(t, "summary", "--json", "-b", in("g.parquet"))
+	var rows []map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(r.stdout), &rows); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"day": `"2024-02-03"`, "id": `"a6e4119c-9dad-11d1-80b4-00c04fd430c8"`, "dec": "1.50", "tm": `"12:30:00"`} {
+		if got := string(rows[0][name]); got != want {
+			t.Errorf("%s in JSON: %s, want %s", name, got, want)
+		}
+	}
+	var want string
+	for _, ext := range []string{".parquet", ".arrow", ".duckdb"} {
+		ok(t, "fit", "-q", in("d.parquet"), "-f", "y ~ x", "--group", "iv", "--out", in("iv"+ext))
+		if r := ok(t, "summary", "-b", in("iv"+ext)); !strings.Contains(r.stdout, "│ 1 day 01:00:00 ") {
+			t.Errorf("intervals of %s:\n%s", ext, r.stdout)
+		}
+		ok(t, "predict", "-q", in("d.parquet"), "-b", in("iv"+ext), "--columns", "i, iv", "--out", in("p.csv"))
+		got := query(t, "SELECT count(prediction), count(DISTINCT prediction), sum(prediction) FROM '"+in("p.csv")+"'")
+		if want == "" {
+			want = got
+		}
+		if got != want || !strings.HasPrefix(got, "60,60,") {
+			t.Errorf("predictions from %s: %s, want %s", ext, got, want)
+		}
+	}
+}

@@ -136,6 +136,9 @@ func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
 			return s.Unchanged()
 		})
 	case "arrow":
+		if query, err = intervalsAsText(s, query); err != nil {
+			return err
+		}
 		spool := filepath.Join(s.Dir, "out.parquet")
 		if err := s.Long("writing", "COPY ("+query+") TO "+quote.Text(spool)+" (FORMAT parquet, COMPRESSION uncompressed)"); err != nil {
 			return err
@@ -152,6 +155,25 @@ func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
 		return savePredictions(s, path, query)
 	}
 	return outKind(path)
+}
+
+// intervalsAsText has columns of intervals as text: what Parquet has of them on the way to Arrow are bytes
+// there, which nobody reads, and it has none that are negative.
+func intervalsAsText(s *duck.Session, query string) (string, error) {
+	cols, err := s.Describe(query)
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for _, c := range cols {
+		if c.Type == "INTERVAL" {
+			out = append(out, quote.Name(c.Name)+"::VARCHAR AS "+quote.Name(c.Name))
+		}
+	}
+	if out == nil {
+		return query, nil
+	}
+	return "SELECT * REPLACE (" + strings.Join(out, ", ") + ") FROM (" + query + ")", nil
 }
 
 // Stdout tells whether path stands for the standard output: "-", in CSV, or "-.json" and
