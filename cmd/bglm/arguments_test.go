@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,11 +45,18 @@ func TestTermsOfOtherMethods(t *testing.T) {
 		{"y ~ (z | g)", "formula: (z | g) is not used here: its intercepts and slopes are correlated; allowed: (x || g)", []string{"--out-of-core"}},
 		{"y ~ z + (1 | g)", "formula: (1 | g) learns its prior variance: found 'auto'; ekf sees each row once", []string{"-m", "ekf"}},
 		{"y ~ (g | h)", `formula: (g | h): found columns "h" and "g:h"; the levels of one are of 1 and those of the other of 2 columns`, nil},
+		{"y ~ (z | g)", "a bar between intercepts and slopes and --option correlated say the same", []string{"-o", "correlated=[['g', 'z:g']]"}},
 		{"y ~ z", "--option correlated is not used here", []string{"-m", "adf", "-o", "correlated=[['g', 'z:g']]"}},
 	} {
 		r := bglm(t, "", append([]string{"fit", data, "--out", out, "-f", c.formula}, c.more...)...)
 		if r.code != 2 || !strings.Contains(r.stderr, c.want) {
 			t.Errorf("%s %q: %d, %s", c.formula, c.more, r.code, r.stderr)
+		}
+		if slices.Contains(c.more, "--out-of-core") {
+			continue
+		}
+		if r := bglm(t, "", append([]string{"fit", data, "--engine", "arrow", "--out", out, "-f", c.formula}, c.more...)...); r.code != 2 || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%s %q by Arrow: %d, %s", c.formula, c.more, r.code, r.stderr)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 )
@@ -33,6 +34,7 @@ type Arrow struct {
 	job  arrowio.Job
 	f    *formula.Formula // nil without one
 	set  *option.Settings
+	by   []Setting // options that terms of the formula stand for
 	kind string
 	s    *duck.Session
 }
@@ -126,6 +128,17 @@ func (a *Arrow) model(m Model) error {
 		return err
 	}
 	a.set, err = Settings(a.s, option.For(a.job.Method), opts)
+	return a.ofTerm(err)
+}
+
+// ofTerm is an error about an option as one about the term of the formula that it stands for.
+func (a *Arrow) ofTerm(err error) error {
+	var wrong *argument.Error
+	if errors.As(err, &wrong) {
+		if by := ofTerm(a.by, wrong.Name, wrong.Named("")); by != nil {
+			return by
+		}
+	}
 	return err
 }
 
@@ -157,15 +170,22 @@ func (a *Arrow) formula(text string, opts [][2]string) ([][2]string, error) {
 	}
 	if f.Random && !slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "prior_variance" }) {
 		opts = append(opts, [2]string{"prior_variance", "auto"})
+		a.by = append(a.by, Setting{Key: "prior_variance", Term: strings.Join(f.Bars, ", ")})
 	}
 	opts = slices.Clone(opts)
 	for k, o := range opts {
 		if o[0] == "prior_variance" {
-			opts[k][1] = learnBars(a.s, f, o[1])
+			if opts[k][1] = learnBars(a.s, f, o[1]); opts[k][1] != strings.TrimSpace(o[1]) {
+				a.by = append(a.by, Setting{Key: o[0], Term: strings.Join(f.Bars, ", ")})
+			}
 		}
 	}
 	if sets := f.CorrelatedSQL(); sets != "" {
+		if slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "correlated" }) {
+			return nil, errCorrelated
+		}
 		opts = append(opts, [2]string{"correlated", sets})
+		a.by = append(a.by, Setting{Key: "correlated", Term: strings.Join(f.Paired, ", ")})
 	}
 	if f.Dot || f.Trials != "" || len(f.Offset) > 1 {
 		return nil, cli.Usage(fmt.Errorf("formula %q: --engine arrow takes no dot, no cbind and one offset at most", text))
@@ -266,7 +286,7 @@ func (a *Arrow) Fit() (*arrowio.Groups, error) {
 	}
 	model, err := method.Model(a.set, a.job.Time != "", a.job.Trials != "")
 	if err != nil {
-		return nil, cli.Usage(err)
+		return nil, cli.Usage(a.ofTerm(err))
 	}
 	a.job.Model, a.job.SkipBad = *model, a.set.OnError == option.Skip
 	bar := s.Counter("fitting")
@@ -307,7 +327,7 @@ func (a *Arrow) Fit() (*arrowio.Groups, error) {
 	if err == nil && len(g.Fits) == 0 {
 		err = fmt.Errorf("%s: no rows to fit", strings.Join(a.Files, ", "))
 	}
-	return g, err
+	return g, a.ofTerm(err)
 }
 
 // inFile says which row of which file an error is about.

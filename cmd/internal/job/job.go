@@ -61,12 +61,16 @@ func (j *Job) Option(key string) (sql string, ok bool) {
 
 func (j *Job) set(key, sql string) { j.Options = append(j.Options, Setting{Key: key, SQL: sql}) }
 
+var errCorrelated = cli.Usage(errors.New("formula: a bar between intercepts and slopes and --option correlated say the same; give one of them"))
+
 // setBy is set by a term of the formula.
 func (j *Job) setBy(key, sql, term string) { j.Options = append(j.Options, Setting{key, sql, term}) }
 
 // ofTerm is an error about an option, nil where that stands for no term of the formula.
-func (j *Job) ofTerm(key, what string) error {
-	for _, o := range j.Options {
+func (j *Job) ofTerm(key, what string) error { return ofTerm(j.Options, key, what) }
+
+func ofTerm(options []Setting, key, what string) error {
+	for _, o := range options {
 		switch {
 		case o.Key != key || o.Term == "":
 		case key == "correlated" && !strings.HasPrefix(what, ": found "): // else it is used, but not for these columns
@@ -191,7 +195,7 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	}
 	if sets := f.CorrelatedSQL(); sets != "" {
 		if _, ok := j.Option("correlated"); ok {
-			return cli.Usage(errors.New("formula: a bar between intercepts and slopes and --option correlated say the same; give one of them"))
+			return errCorrelated
 		}
 		j.setBy("correlated", sets, strings.Join(f.Paired, ", "))
 	}
