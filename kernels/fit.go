@@ -290,7 +290,7 @@ func CheckWeight(w Weight) error {
 // under the likelihood, prior, intercept and hash bits of m; nil is the default model.
 // Beliefs may come in any order; an intercept that is not among them has its prior.
 //
-// Errors: a belief that is not a Gaussian, two about one feature.
+// Errors: a belief that is not a Gaussian, two about one feature, or under hash bits of no slot.
 func FromBeliefs(bs []Belief, m *Model) (*Fit, error) {
 	seen := make(map[string]bool, len(bs))
 	for _, b := range bs {
@@ -300,6 +300,9 @@ func FromBeliefs(bs []Belief, m *Model) (*Fit, error) {
 		seen[b.Feature] = true
 	}
 	own := *m.Complete()
+	if err := ValidateSlots(own.HashBits, len(bs), func(j int) string { return bs[j].Feature }); err != nil {
+		return nil, err
+	}
 	own.Priors, own.Start = bs, nil
 	rows, err := NewRows(&own)
 	if err != nil {

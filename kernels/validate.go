@@ -227,6 +227,28 @@ func ValidateBeliefs(n int, at func(j int) (name string, w Weight)) error {
 	return nil
 }
 
+// ValidateSlots checks that n beliefs under hash bits, 0 for none, are of the intercept and of slots: rows
+// have no other features, and what is believed of those would count for nothing. It is for who is about to
+// use beliefs; Validate, which files are read and written with, leaves it out.
+func ValidateSlots(hashBits, n int, at func(j int) string) error {
+	if hashBits <= 0 {
+		return nil
+	}
+	for j := range n {
+		name := at(j)
+		if name == Intercept {
+			continue
+		}
+		if t := NewText(name); len(name) > 1 && name[0] == '#' {
+			if t = keyOf(t); t.Lo == slotMark && t.Hi < 1<<hashBits {
+				continue
+			}
+		}
+		return fmt.Errorf("feature %.100q is no slot of hash_bits = %d; allowed: #0 to #%d", name, hashBits, 1<<hashBits-1)
+	}
+	return nil
+}
+
 func outOfOrder(last, name string) error {
 	if last == name {
 		return fmt.Errorf("feature %.100q has more than one belief", name)

@@ -581,6 +581,9 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 		return nil, fmt.Errorf("the FIT: %w", err)
 	}
 	lo, hi := r.beliefs.list.Span(i)
+	if err := kernels.ValidateSlots(f.HashBits, hi-lo, func(j int) string { return r.beliefs.feature.Str(lo + j) }); err != nil {
+		return nil, fmt.Errorf("the FIT: %w", err)
+	}
 	if err := f.Covariance.Validate(hi-lo, func(j int) kernels.Weight {
 		return kernels.Weight{Mean: r.beliefs.mean.Float(lo + j), Variance: r.beliefs.variance.Float(lo + j)}
 	}); err != nil {
@@ -720,7 +723,11 @@ func (r *fitReader) whole(i int) (*kernels.Fit, error) {
 	}
 	f.Covariance.Values = slices.Clone(f.Covariance.Values)
 	if r.beliefs.class != nil {
-		if err := f.Validate(); err != nil {
+		err := f.Validate()
+		if err == nil {
+			err = kernels.ValidateSlots(f.HashBits, len(f.Beliefs), func(j int) string { return f.Beliefs[j].Feature })
+		}
+		if err != nil {
 			return nil, fmt.Errorf("the FIT: %w", err)
 		}
 	}

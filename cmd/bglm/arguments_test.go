@@ -76,3 +76,40 @@ func TestFitChecksLogs(t *testing.T) {
 	ok(t, "fit", data, "-f", "y ~ u + I(u * log(u))", "--prior", fit, "-q", "-o", "columns=any", "--out", next)
 	ok(t, "predict", data, "-b", next, "-q", "--out", filepath.Join(dir, "p.csv"))
 }
+
+// Beliefs alone under hash_bits are those of slots, by every door, and what options hardly mean is said.
+func TestSlotsAlone(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT i, i % 3 = 0 AS y, sin(i) AS x, 'g' || i % 7 AS s FROM range(200) t(i)) TO '"+in("d.parquet")+"'")
+	fit := []string{"fit", in("d.parquet"), "-f", "y ~ x + s", "-m", "adf", "-o", "covariance=diagonal", "-q"}
+	ok(t, append(fit, "-o", "hash_bits=3", "--out", in("h.parquet"))...)
+	ok(t, append(fit, "-o", "hash_bits=3", "--out", in("h.csv"))...)
+	ok(t, append(fit, "--out", in("n.csv"))...)
+	query(t, "COPY (SELECT feature, mean, variance FROM '"+in("h.parquet")+"') TO '"+in("plain.parquet")+"'")
+	score := func(beliefs string, more ...string) (p, said string) {
+		r := ok(t, append([]string{"predict", in("d.parquet"), "-b", in(beliefs), "--x", "{x, s}", "--columns", "none", "-q", "--out", in("p.csv")}, more...)...)
+		return query(t, "SELECT round(sum(prediction), 9) FROM '"+in("p.csv")+"'"), r.stderr
+	}
+	want, _ := score("h.parquet")
+	for _, name := range []string{"h.csv", "plain.parquet"} {
+		if got, said := score(name, "-o", "family=bernoulli", "-o", "hash_bits=3"); got != want || said != "" {
+			t.Errorf("%s with hash_bits: %s, want %s; %s", name, got, want, said)
+		}
+		if _, said := score(name, "-o", "family=bernoulli"); !strings.Contains(said, name+": its features are called as slots of hash_bits are") {
+			t.Errorf("%s without hash_bits: %q", name, said)
+		}
+		for _, engine := range []string{"duckdb", "arrow"} {
+			ok(t, append(fit, "--engine", engine, "--prior", in(name), "-o", "hash_bits=3", "--out", in("on.parquet"))...)
+			if got, want := query(t, "SELECT count(*) FROM '"+in("on.parquet")+"'"), query(t, "SELECT count(*) FROM '"+in("h.parquet")+"'"); got != want {
+				t.Errorf("%s continued by %s: %s beliefs for %s", name, engine, got, want)
+			}
+		}
+	}
+	if _, said := score("n.csv", "-o", "family=bernoulli", "-o", "intercept=false"); !strings.Contains(said, "n.csv: (Intercept) is a feature like others in a model without intercept") {
+		t.Errorf("an intercept beside intercept=false: %q", said)
+	}
+	if _, said := score("n.csv", "-o", "family=bernoulli"); said != "" {
+		t.Errorf("beliefs with an intercept: %q", said)
+	}
+}

@@ -430,6 +430,8 @@ func (c *fitCommand) priorOptions() (out [][2]string) {
 		switch o[0] {
 		case "family", "link":
 			out, given = append(out, o), true
+		case "hash_bits":
+			out = append(out, o)
 		case "trials":
 			family = "binomial"
 		case "intercept":

@@ -65,9 +65,11 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 			return nil, err
 		}
 		if !inColumn {
-			f, err := loadPlain(s, table, path, opts)
+			f, err := loadPlain(s, table, path, known, opts)
 			if err == nil && !known {
-				err = checkFamily(opts)
+				if err = checkFamily(opts); err == nil {
+					err = remarkPlain(s, f, path)
+				}
 			}
 			return f, err
 		}
@@ -100,7 +102,29 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 			return nil, err
 		}
 	}
-	return loadFlat(s, table, from, cols, opts, meta)
+	f, err := loadFlat(s, table, from, cols, opts, meta)
+	if err == nil && !slices.ContainsFunc(have, func(name string) bool { return strings.EqualFold(name, "fit") }) {
+		err = remarkPlain(s, f, path)
+	}
+	return f, err
+}
+
+// remarkPlain says what options that were given, or not, make of beliefs alone which hardly is meant.
+func remarkPlain(s *duck.Session, f *Fits, path string) error {
+	var beside, slots bool
+	err := s.Row(`SELECT coalesce(bool_or(NOT intercept AND list_contains(names, '(Intercept)')), false),
+		coalesce(bool_or(bits IS NULL AND len(list_filter(names, lambda name: name <> '(Intercept)')) > 0 AND len(list_filter(names, lambda name: NOT regexp_full_match(name, '#[0-9]+|[(]Intercept[)]'))) = 0), false)
+		FROM (SELECT fit.intercept AS intercept, fit.hash_bits AS bits, list_transform(fit.beliefs, lambda b: b.feature) AS names FROM `+f.Table+")", &beside, &slots)
+	if err != nil {
+		return err
+	}
+	if beside {
+		fmt.Fprintf(s.Env.Stderr, "%s: (Intercept) is a feature like others in a model without intercept: of rows that bring it themselves\n", path)
+	}
+	if slots {
+		fmt.Fprintf(s.Env.Stderr, "%s: its features are called as slots of hash_bits are: give --option hash_bits=BITS, of the fit, else rows have none of them\n", path)
+	}
+	return nil
 }
 
 // asWritten reads names of features and groups of a CSV or JSON file as they stand there: DuckDB would take
@@ -302,9 +326,9 @@ func loadFlat(s *duck.Session, table, from string, cols []duck.Column, opts [][2
 }
 
 // loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks
-// all of it.
-func loadPlain(s *duck.Session, table, path string, opts [][2]string) (*Fits, error) {
-	set, err := job.Settings(s, option.For("from_beliefs").Without("hash_bits", "covariance"), opts)
+// all of it; known says that it has the head of its fit.
+func loadPlain(s *duck.Session, table, path string, known bool, opts [][2]string) (*Fits, error) {
+	set, err := job.Settings(s, option.For("from_beliefs").Without("covariance"), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -316,6 +340,9 @@ func loadPlain(s *duck.Session, table, path string, opts [][2]string) (*Fits, er
 	f, kept, err := arrowio.ReadFitFile(path, o)
 	if err != nil {
 		return nil, err
+	}
+	if !known {
+		f.HashBits = set.HashBits
 	}
 	var meta []string
 	for k, v := range kept {
