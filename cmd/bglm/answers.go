@@ -206,7 +206,7 @@ An offset of the model is left out, in both rows, which the standard error says.
 Examples:
 
   bglm contrast --beliefs beliefs.parquet --row "{origin: 'ORD', hour: '17'}" --against "{origin: 'JFK', hour: '17'}"
-  bglm contrast --beliefs beliefs.parquet --x "{origin: 'ORD', hour: '17'}" --column origin`
+  bglm contrast --beliefs beliefs.parquet --x "{origin: 'ORD', hour: '17'}" --column hour`
 }
 
 // Run prints the differences.

@@ -38,7 +38,7 @@ type reportCommand struct {
 	X          string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
 	Option     []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
 	Out        string   `placeholder:"FILE" default:"report.html" help:"The page (default: report.html)."`
-	Plots      string   `placeholder:"DIR" help:"Also write the plots into this folder, as SVG and PNG."`
+	Plots      string   `placeholder:"DIR" help:"Also write the plots into this folder, as SVG and PNG, in which letters are Latin, Greek or Cyrillic."`
 	Title      string   `placeholder:"TEXT" help:"Headline (default: the formula)."`
 	CostFalse  float64  `placeholder:"X" default:"1" help:"What it costs to take a 0 for a 1, in the table of thresholds (default: 1)."`
 	CostMissed float64  `placeholder:"X" default:"1" help:"What it costs to miss a 1 (default: 1)."`
@@ -406,6 +406,9 @@ func calibrationCharts(s *duck.Session, binary, weighed bool, family string) ([]
 		lo, hi = min(lo, p, y), max(hi, p, y)
 		return nil
 	})
+	if n := len(pts.X); n < 20 { // of fewer rows
+		c.Title = "Calibration: " + some(int64(n), "bin") + " of equally many rows"
+	}
 	if binary {
 		lo, hi = max(lo, 0), min(hi, 1)
 	}

@@ -614,3 +614,17 @@ func TestReportCountsRows(t *testing.T) {
 		}
 	}
 }
+
+// The chart of few rows does not promise as many bins as there are of many.
+func TestFewBins(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x FROM range(60) t(i)) TO '"+in("d.csv")+"'")
+	ok(t, "fit", "-q", in("d.csv"), "-f", "y ~ x", "--out", in("f.parquet"))
+	for rows, want := range map[string]string{"x > 0.99 AND y": "1 bin ", "x > 0.9": "10 bins", "true": "20 bins"} {
+		ok(t, "report", "-q", in("d.csv"), "--where", rows, "-b", in("f.parquet"), "--out", in("r.html"), "--plots", in("p"))
+		if got, err := os.ReadFile(in("p/calibration.svg")); err != nil || !strings.Contains(string(got), "Calibration: "+want) {
+			t.Errorf("%s: no %q in the chart, %v", rows, want, err)
+		}
+	}
+}

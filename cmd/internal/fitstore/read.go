@@ -279,7 +279,8 @@ func loadFlat(s *duck.Session, table, from string, cols []duck.Column, opts [][2
 	}
 	for _, c := range []string{"feature", "mean", "variance"} {
 		if !have[c] {
-			return nil, fmt.Errorf("no column %s; found: %s; a belief table has feature, mean and variance", c, strings.Join(duck.Names(cols), ", "))
+			found := slices.DeleteFunc(duck.Names(cols), func(name string) bool { return name == "file_row_number" })
+			return nil, fmt.Errorf("no column %s; found: %s; a belief table has feature, mean and variance", c, strings.Join(found, ", "))
 		}
 	}
 	keys := quote.Names(group)
