@@ -143,3 +143,34 @@ func TestChangedWhileRead(t *testing.T) {
 		}
 	}
 }
+
+// A column without a name, as pandas writes that of its index, is no damage, nor is one called as DuckDB calls those.
+func TestColumnsWithoutName(t *testing.T) {
+	dir := t.TempDir()
+	data, out := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")
+	for _, c := range []struct{ header, said, features string }{
+		{",y,x", "column 1 has no name; it is column0 here", "(Intercept) column0 x"},
+		{"y,x,", "column 3 has no name; it is column2 here", "(Intercept) column2 x"},
+		{"x,y,column1", "", "(Intercept) column1 x"},
+		{"y,x,\"two\nlines\"", "", "(Intercept) two\nlines x"},
+	} {
+		if err := os.WriteFile(data, []byte(c.header+"\n0,1,0.5\n1,0,3\n0,1,1\n1,1,7\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := ok(t, "fit", data, "-f", "y ~ .", "-o", "family=gaussian", "-q", "--out", out)
+		if said := strings.TrimSpace(r.stderr); said != "" && c.said == "" || !strings.Contains(said, c.said) {
+			t.Errorf("%q: %q, want %q", c.header, said, c.said)
+		}
+		if got := strings.Trim(query(t, "SELECT string_agg(feature, ' ') FROM '"+out+"'"), `"`); got != c.features {
+			t.Errorf("%q: features %q, want %q", c.header, got, c.features)
+		}
+	}
+	for _, text := range []string{",y,x\n0,1,2.5\n1,0\n2,1,1\n", "y,,x\n0,1,2.5\n1,0,3,4\n2,1,1\n"} {
+		if err := os.WriteFile(data, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if r := bglm(t, "", "fit", data, "-f", "y ~ .", "--out", out); r.code != 1 || !strings.Contains(r.stderr, "line 3") {
+			t.Errorf("%q: %d, %s", text, r.code, r.stderr)
+		}
+	}
+}

@@ -239,7 +239,8 @@ func checkCSVEnd(r io.Reader) error {
 	return nil
 }
 
-// CSVHeader is the first line of a CSV file, cut into fields and as it stands.
+// CSVHeader is the first line of a CSV file, cut into fields and as it stands; with those that its
+// quotations go on in.
 func CSVHeader(path string) (fields []string, raw string) {
 	in, end, err := opened(path)
 	if err != nil {
@@ -248,6 +249,7 @@ func CSVHeader(path string) (fields []string, raw string) {
 	defer end()
 	head, _ := bufio.NewReaderSize(in, 1<<16).Peek(1 << 16)
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	all := head
 	if i := bytes.IndexAny(head, "\r\n"); i >= 0 {
 		head = head[:i]
 	}
@@ -255,12 +257,20 @@ func CSVHeader(path string) (fields []string, raw string) {
 	if d == 0 {
 		return nil, string(head)
 	}
-	r := csv.NewReader(bytes.NewReader(head))
-	r.Comma, r.LazyQuotes = rune(d), true
-	fields, err = r.Read()
-	if err != nil {
-		return nil, string(head)
+	cut := func(text []byte) (fields []string, end int64) {
+		r := csv.NewReader(bytes.NewReader(text))
+		r.Comma, r.LazyQuotes = rune(d), true
+		if fields, err = r.Read(); err != nil {
+			return nil, 0
+		}
+		return fields, r.InputOffset()
 	}
+	if bytes.Count(head, []byte{'"'})%2 == 1 {
+		if fields, end := cut(all); 0 < end && end < int64(len(all)) {
+			return fields, strings.TrimRight(string(all[:end]), "\r\n")
+		}
+	}
+	fields, _ = cut(head)
 	return fields, string(head)
 }
 

@@ -108,7 +108,7 @@ func (src *Source) headerOnly() error {
 	return nil
 }
 
-// renamed says once of columns of a CSV file that have the same name what the later ones are called:
+// renamed says once of columns of a CSV file that have no name, or the same one, what they are called:
 // found are those of all files.
 func (src *Source) renamed(found []string) {
 	if src.Kind != "csv" || src.told {
@@ -119,6 +119,13 @@ func (src *Source) renamed(found []string) {
 		header, _ := files.CSVHeader(path)
 		for k, name := range header {
 			name = strings.TrimSpace(name)
+			if own := fmt.Sprintf("column%0*d", len(strconv.Itoa(len(header)-1)), k); name == "" {
+				if slices.Contains(found, own) && !slices.Contains(header, own) {
+					note := fmt.Errorf("%s: column %d has no name; it is %s here", src.name(i), k+1, own)
+					fmt.Fprintln(src.s.Env.Stderr, "bglm: "+src.s.Env.Message(note))
+				}
+				continue
+			}
 			same := func(other string) bool { return strings.EqualFold(strings.TrimSpace(other), name) }
 			own := fmt.Sprintf("%s_%d", name, len(header[:k])-len(slices.DeleteFunc(slices.Clone(header[:k]), same)))
 			if !slices.ContainsFunc(header[:k], same) || !slices.Contains(found, own) || slices.Contains(header, own) {
@@ -170,6 +177,16 @@ func (src *Source) Misread(found []string) error {
 	if !mixed && !slices.ContainsFunc(found, func(c string) bool { return strings.ContainsAny(c, ",;\t|") }) {
 		return nil
 	}
+	count := func(names []string, is func(string) bool) (n int) {
+		for _, name := range names {
+			if is(name) {
+				n++
+			}
+		}
+		return n
+	}
+	// DuckDB numbers the columns without a name too, as pandas writes that of an index.
+	named := func(c string) bool { c = strings.TrimSpace(c); return c == "" || numbered(c) }
 	for i, path := range src.Read {
 		header, raw := files.CSVHeader(path)
 		if len(header) < 2 {
@@ -183,7 +200,7 @@ func (src *Source) Misread(found []string) error {
 			}
 			own = duck.Names(cols)
 		}
-		if slices.Contains(own, strings.TrimSpace(raw)) || mixed && slices.ContainsFunc(own, numbered) {
+		if slices.Contains(own, strings.TrimSpace(raw)) || mixed && count(own, numbered) > count(header, named) {
 			where := "not every line has as many"
 			if line, fields, _ := files.Uneven(path); line > 0 {
 				where += fmt.Sprintf(": line %d has %d", line, fields)
