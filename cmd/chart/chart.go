@@ -144,8 +144,8 @@ func ratioTicks(lo, hi float64, most int) []float64 {
 		}
 	}
 	var out []float64
-	for _, t := range ticks(lo, hi, min(most, 6)) {
-		out = append(out, math.Exp(t))
+	for _, e := range ticksBy(lo/math.Ln10, hi/math.Ln10, min(most, 6), 1, 2, 5, 10) { // steps of one or more, for there are more powers than ticks
+		out = append(out, math.Pow(10, math.Round(e)))
 	}
 	return out
 }

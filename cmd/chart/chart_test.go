@@ -416,3 +416,21 @@ func TestDigits(t *testing.T) {
 		}
 	}
 }
+
+// Ratios of any size have powers of ten at their ticks.
+func TestWideRatios(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		most   int
+	}{{-22, 45, 9}, {-22, 45, 2}, {-25, 12, 9}, {-700, 700, 5}} {
+		got := ratioTicks(c.lo, c.hi, c.most)
+		for _, v := range got {
+			if e := math.Log10(v); math.Abs(e-math.Round(e)) > 1e-9 || math.Log(v) < c.lo || math.Log(v) > c.hi {
+				t.Errorf("from e^%v to e^%v: a tick at %v", c.lo, c.hi, v)
+			}
+		}
+		if len(got) < 1 || len(got) > c.most {
+			t.Errorf("from e^%v to e^%v: ticks %v, want up to %d", c.lo, c.hi, got, c.most)
+		}
+	}
+}
