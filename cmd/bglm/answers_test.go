@@ -320,3 +320,20 @@ func TestGroupTexts(t *testing.T) {
 		}
 	}
 }
+
+// Fits are compared on rows of the standard input, which each of them needs.
+func TestCompareStandardInput(t *testing.T) {
+	dir := t.TempDir()
+	data, a, b := filepath.Join(dir, "d.csv"), filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet")
+	query(t, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x FROM range(60) t(i)) TO '"+data+"'")
+	ok(t, "fit", "-q", data, "-f", "y ~ x", "--out", a)
+	ok(t, "fit", "-q", data, "-f", "y ~ 1", "--out", b)
+	rows, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ok(t, "compare", "-b", a, "-b", b, data)
+	if r := bglm(t, string(rows), "compare", "-b", a, "-b", b, "--data", "-"); r.code != 0 || r.stdout != want.stdout {
+		t.Errorf("%d, %s%s, want %s", r.code, r.stderr, r.stdout, want.stdout)
+	}
+}

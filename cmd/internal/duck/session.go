@@ -35,6 +35,8 @@ type Session struct {
 	Conn *sql.Conn
 	// Dir is removed by Close.
 	Dir string
+	// Spooled is the copy of the standard input, once it is read.
+	Spooled struct{ Path, Kind string }
 	// CSVSafe prefixes what a spreadsheet would run in the CSV files that are written.
 	CSVSafe bool
 

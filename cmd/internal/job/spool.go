@@ -15,8 +15,21 @@ import (
 	"github.com/bglm/bglm/cmd/internal/files"
 )
 
-// spool copies the standard input to a temporary file.
-func (src *Source) spool() (string, error) {
+// spool copies the standard input to a temporary file, once: another source of the session has that copy.
+func (src *Source) spool() (path string, err error) {
+	s := src.s
+	if s.Spooled.Path == "" {
+		if s.Spooled.Path, err = src.copied(); err != nil {
+			s.Spooled.Path = ""
+			return "", err
+		}
+		s.Spooled.Kind = src.Kind
+	}
+	src.Kind = s.Spooled.Kind
+	return s.Spooled.Path, nil
+}
+
+func (src *Source) copied() (string, error) {
 	s := src.s
 	in := bufio.NewReaderSize(s.Env.Stdin, 1<<20)
 	if _, err := in.Peek(1); err != nil {
