@@ -321,7 +321,8 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 //
 // Parts whose dispersions differ, or shapes that they learnt, are multiplied as they are: the
 // posterior under noises of their own. Its dispersion is their mean over the rows, by the degrees of
-// freedom of all where each is the mean of its law; its shape that of most probability. What parts learnt of these is multiplied too (lessons). It has converged
+// freedom of all where each is the mean of its law; its shape that of most probability. What parts
+// learnt of these is multiplied too (lessons). It has converged
 // where all parts have, and its status tells what theirs say (remarks).
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	if len(fits) == 0 {

@@ -158,7 +158,7 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 		}
 		// Rows of a stream without squares drifted, or it followed single steps as former ones did.
 		_, _, whole := f.Kept(kernels.KeptSquares)
-		l.Steps = info != 0 || !whole && f.Iterations <= 1
+		l.Steps = info != 0 || !whole && f.Iterations <= 1 && f.N > 0
 		believed = d
 		if kept, steps, ok := f.Kept(kernels.KeptBelieved); ok && info == 0 {
 			believed, l.Steps = kept, steps != 0
