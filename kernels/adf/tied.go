@@ -835,6 +835,9 @@ func (t *tied) Gain(k int) float64 {
 	return sum
 }
 
+// Nearly implements stream.Whole.
+func (t *tied) Nearly() bool { return false }
+
 // Apart implements stream.Whole.
 func (t *tied) Apart(k int, dst []float64) []float64 {
 	b := t.bank[k]

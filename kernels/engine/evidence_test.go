@@ -87,7 +87,7 @@ func TestEvidenceOfLearntNoise(t *testing.T) {
 	for _, c := range []struct {
 		n, p, levels int
 		within       float64
-	}{{40, 1, 0, 0.3}, {200, 1, 0, 0.3}, {200, 6, 0, 0.6}, {300, 1, 1, 0.5}, {300, 2, 2, 2}} {
+	}{{40, 1, 0, 0.3}, {200, 1, 0, 0.3}, {200, 6, 0, 0.6}, {300, 1, 1, 0.5}, {300, 2, 2, 1.2}} {
 		for seed := range uint64(10) {
 			s := newNoisy(c.n, c.p, c.levels, seed)
 			want := s.fit(t, "laplace", "", 0, 1)

@@ -343,7 +343,10 @@ func TestEvidenceOfMergedStates(t *testing.T) {
 				}
 				f := merged.Fit
 				what := fmt.Sprintf("%s, from %d rows on, %d parts", form, start, k)
-				within := 0.05
+				within := 0.001
+				if form == "lowrank" {
+					within = 0.05
+				}
 				if k > 1 { // parts have the squares under their own noise
 					within = 0.2
 					if start > 0 {

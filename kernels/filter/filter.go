@@ -498,6 +498,9 @@ func (s *joint) Gain(k int) float64 {
 	return sum
 }
 
+// Nearly implements stream.Whole: of low rank.
+func (s *joint) Nearly() bool { _, low := s.bank[0].cov.(*lowRank); return low }
+
 // Apart implements stream.Whole.
 func (s *joint) Apart(k int, dst []float64) []float64 {
 	for j, m := range s.bank[k].mean {

@@ -46,6 +46,7 @@ type Learning struct {
 	// that drift, rows count by the noise of their time, and where rows are taken only nearly (see Doubt)
 	// what their approximation does to D would come back to them.
 	Steps   bool
+	due     bool // the rows have reached another multiple of the weights that they determine
 	loose   bool // of ties (Loosen)
 	doubted bool // rows that tied weights taught D as if these were kept (Question)
 
@@ -190,7 +191,7 @@ const leastRatio = 1e-12
 
 // Beliefs come to a new D when it changes by leastChange or more. Where that costs
 // O(p³), what is dear allows more, by the number of weights determined: it then is 1.5
-// for a thousand of them.
+// for a thousand of them, but for rows that reach another multiple of that number.
 const (
 	leastChange = 1.05
 	dear        = 1.0 / 2000
@@ -212,8 +213,10 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 		g.squares += taught
 	}
 	nu := g.freedom(before)
-	first := g.rows == 0
+	first, weights := g.rows == 0, math.Max(float64(after)/determined, 1)
+	from := math.Floor(g.rows / weights)
 	g.rows += o.Weight
+	g.due = math.Floor(g.rows/weights) > from
 	next := g.freedom(after)
 	if g.Drift {
 		return g.score(o, m, v, next-nu, next, after, first)
@@ -276,7 +279,7 @@ func (g *Learning) set(d float64, known int64) float64 {
 	}
 	g.dispersion = d
 	least := leastChange
-	if g.Dear {
+	if g.Dear && !g.due {
 		least = math.Max(least, 1+dear*float64(known)/determined)
 	}
 	if ratio < least && ratio > 1/least {
@@ -324,19 +327,35 @@ func (g *Learning) Squares() float64 { return g.squares }
 // AddSquares adds to Squares.
 func (g *Learning) AddSquares(more float64) { g.squares += more }
 
+// Due says whether Relearn, which costs as much as all weights, is worth it after a row where the beliefs
+// stayed as they were: the innovations are where the prior is right what Squares gain, and else not.
+func (g *Learning) Due() bool { return g.due }
+
 // Relearn follows when the beliefs came to another D, whereby they determine known for before: D then
-// is Q/ν, of fewer than three degrees of freedom what it was learnt from over the new ν. It returns λ
-// as Learn does.
-func (g *Learning) Relearn(before, known int64) float64 {
+// is By, or of few degrees of freedom what it was learnt from over the new ν. It returns λ as Learn
+// does.
+func (g *Learning) Relearn(before, known int64, least float64) float64 {
 	nu, was := g.freedom(known), g.freedom(before)
 	if !(nu >= 1 && was >= 1) {
 		return 1
 	}
-	q := g.dispersion * was
-	if nu >= 3 && g.squares > 0 {
-		q = g.squares
+	if nu < leastBy {
+		return g.set(g.dispersion*was/nu, known)
 	}
-	return g.set(q/nu, known)
+	return g.set(g.By(g.squares, known, least), known)
+}
+
+// leastBy is from how many degrees of freedom on D is by squares.
+const leastBy = 3
+
+// By is D by the squares q, Q/ν, but no less than least where it is not yet; or as it is where they are
+// of few degrees of freedom.
+func (g *Learning) By(q float64, known int64, least float64) float64 {
+	nu := g.freedom(known)
+	if d := math.Max(q/nu, math.Min(least, g.dispersion)); nu >= leastBy && d > 0 && d <= maxDispersion {
+		return d
+	}
+	return g.dispersion
 }
 
 // Information is I of what drifts, 0 for other.

@@ -112,6 +112,47 @@ func (s *State) begin(k int) {
 // knowsNoise says that the noise of belief k is no guess: that is some evidence of its own else.
 func (s *State) knowsNoise(k int) bool { return s.bank[k].learning.Freedom(s.form.Known(k)) >= 1 }
 
+// bring has Q and F as of the rows so far.
+func (s *State) bring(k int) {
+	g := s.bank[k].learning
+	q, far := s.squares(k)
+	g.AddSquares(q - g.Squares())
+	g.squares.far = far
+}
+
+// exactly says that what the form of belief k keeps is what the rows say, to rounding.
+func (s *State) exactly(k int) bool {
+	form := s.wholly(k)
+	return form != nil && !form.Nearly() && !s.bank[k].learning.Steps
+}
+
+// noise is D of belief k as all rows say it.
+func (s *State) noise(k int) float64 {
+	g := s.bank[k].learning
+	if !s.exactly(k) {
+		return g.Dispersion()
+	}
+	q, _ := s.squares(k)
+	known := s.form.Known(k)
+	return g.By(q, known, s.least(k, known))
+}
+
+// relearn has the noise of belief k, which determined before, follow from the squares as of now.
+func (s *State) relearn(k int, before int64) (lambda float64) {
+	known := s.form.Known(k)
+	return s.bank[k].learning.Relearn(before, known, s.least(k, known))
+}
+
+// mostGain is how much, on average, a weight that is determined may gain of log Λ: of what the prior says
+// four digits are left.
+const mostGain = 12 * math.Ln10
+
+// least is the noise under which belief k gains as much.
+func (s *State) least(k int, known int64) float64 {
+	g := s.bank[k].learning
+	return g.Believed() * math.Exp(s.wholly(k).Gain(k)/(g.Rows()-g.Freedom(known))-mostGain)
+}
+
 // squares is Q of belief k, and F.
 func (s *State) squares(k int) (q, far float64) {
 	g := s.bank[k].learning
@@ -136,12 +177,17 @@ func (s *State) united(k int, o *State, product func() (apart float64, err error
 	return apart, nil
 }
 
-// whole is the log evidence of belief k by what the form keeps.
+// whole is the log evidence of belief k by what the form keeps, at its noise: log |Λ|, under the noise that
+// is believed, changes by as many weights as are determined, all else by squares of the difference.
 func (s *State) whole(k int) float64 {
 	g := s.bank[k].learning
-	d := g.Dispersion()
+	d := s.noise(k)
 	q, far := s.squares(k)
-	return -0.5 * (g.Rows()*(math.Log(2*math.Pi*d)+2*math.Log(s.units.responses())) + s.wholly(k).Gain(k) + q/d + far)
+	gain := s.wholly(k).Gain(k)
+	if s.exactly(k) {
+		gain -= (g.Rows() - g.Freedom(s.form.Known(k))) * math.Log(d/g.Believed())
+	}
+	return -0.5 * (g.Rows()*(math.Log(2*math.Pi*d)+2*math.Log(s.units.responses())) + gain + q/d + far)
 }
 
 // evidence is the log evidence of belief k.

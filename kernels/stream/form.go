@@ -129,6 +129,9 @@ type Whole interface {
 	// Apart appends the means of belief k, each in deviations from that of its prior, which is given
 	// that of their level mean for leaves.
 	Apart(k int, dst []float64) []float64
+	// Nearly says that both are of beliefs that even rows which are taken as they are leave only near
+	// what they say.
+	Nearly() bool
 }
 
 // LearnsFrom is the number of rows from which prior variances are learnt.

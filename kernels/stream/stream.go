@@ -751,21 +751,26 @@ func (s *State) rescale(k int, lambda float64) {
 	if !s.plan.noise {
 		return
 	}
+	form, g := s.wholly(k), s.bank[k].learning
+	if lambda == 1 && g.Due() && s.exactly(k) {
+		s.bring(k)
+		lambda = s.relearn(k, s.form.Known(k))
+	}
 	for i := 0; lambda != 1; i++ {
-		form := s.wholly(k)
 		before := int64(0)
 		if form != nil {
 			before = s.form.Known(k)
 		}
-		d := s.believed(k)
+		d := g.Believed()
 		s.change(k, lambda*d, d, func() float64 {
 			s.form.Rescale(k, lambda)
 			return math.NaN()
 		})
-		if form == nil || i == mostRescales || s.bank[k].learning.Steps {
+		if form == nil || i == mostRescales || g.Steps {
 			return
 		}
-		lambda = s.bank[k].learning.Relearn(before, s.form.Determined(k))
+		s.form.Determined(k)
+		lambda = s.relearn(k, before)
 	}
 }
 
@@ -1254,6 +1259,11 @@ func (s *State) summary(f *kernels.Fit) {
 	*f = p.head
 	if b.learning != nil || p.unitNoise {
 		f.SetLikelihood(s.Likelihood())
+	}
+	if b.learning != nil {
+		if d := s.noise(k); d != b.learning.Dispersion() {
+			f.Dispersion *= d / b.learning.Dispersion()
+		}
 	}
 	if b.counts != nil && b.counts.sized != nil {
 		f.SetLikelihood(b.counts.sized)
