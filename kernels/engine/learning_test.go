@@ -280,18 +280,8 @@ func TestDispersionContinues(t *testing.T) {
 
 // The evidence of states that are merged, from the prior or from one fit, is log N(y; 0, D I + X Λ0⁻¹ Xᵀ) at their D.
 func TestEvidenceOfMergedStates(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 9))
 	const n = 160
-	var b kernels.Batch
-	b.Reset()
-	for range n {
-		x, z := r.NormFloat64(), r.NormFloat64()
-		b.Add(0, 1)
-		b.Add(1, x)
-		b.Add(2, z)
-		b.EndRow()
-		b.Y = append(b.Y, 1+3*x-2*z+0.7*r.NormFloat64())
-	}
+	b := gaussianRows(n, 3)
 	prior := kernels.Prior{Variance: 0.5, InterceptVariance: 4}
 	variance := []float64{prior.InterceptVariance, prior.Variance, prior.Variance}
 	exact := func(d float64) float64 {
