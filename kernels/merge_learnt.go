@@ -208,10 +208,8 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	}
 	if d := &l.deviation; all(d, LearntDeviation) {
 		if d.vague == 0 && d.weight > 0 && d.sum > 0 {
-			nu, fewer := d.weight, d.fewer/d.weight
-			if parts > 1 && d.parts > 1 { // counted once
-				nu += (d.parts - 1) * fewer / 2
-			}
+			fewer := d.fewer / d.weight
+			nu := d.weight + (d.parts-1)*fewer/2 // their prior counts once
 			if !(nu > 0) {
 				nu = d.weight
 			}

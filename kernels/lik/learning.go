@@ -44,9 +44,10 @@ type Learning struct {
 	Drift bool
 	// Steps says that beliefs follow only single steps of D, not what smaller ones add up to: of weights
 	// that drift, rows count by the noise of their time, and where rows are taken only nearly (see Doubt)
-	// what their approximation does to D would come back to them.
+	// what their approximation does to D would come back to them. Beliefs that do not follow D at all,
+	// and streams that began so, have it too.
 	Steps   bool
-	due     bool // the rows have reached another multiple of the weights that they determine
+	due     bool // the row learnt has reached another multiple of the weights that all determine
 	loose   bool // of ties (Loosen)
 	doubted bool // rows that tied weights taught D as if these were kept (Question)
 
@@ -86,6 +87,9 @@ func Determined(v, v0 float64) int64 {
 	}
 	return 0
 }
+
+// Weights is γ of a count in units of Determined.
+func Weights(known int64) float64 { return float64(known) / determined }
 
 // A first row attributes LeastScale of the predictor's variance to the noise, as it could
 // not tell more from less, but what the innovation has beyond mostPrior variances of the
@@ -128,6 +132,7 @@ func (g *Learning) Doubt(o Obs, v, share, rows float64, known int64) float64 {
 	if g.Drift || n-float64(known)/determined >= spared*n || !(least > 2*g.dispersion) {
 		return 1
 	}
+	g.due = false // else it would be that of the row before
 	return g.set(least, known)
 }
 
@@ -213,7 +218,7 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 		g.squares += taught
 	}
 	nu := g.freedom(before)
-	first, weights := g.rows == 0, math.Max(float64(after)/determined, 1)
+	first, weights := g.rows == 0, math.Max(Weights(after), 1)
 	from := math.Floor(g.rows / weights)
 	g.rows += o.Weight
 	g.due = math.Floor(g.rows/weights) > from
@@ -451,6 +456,7 @@ func (g *Learning) learnt() float64 {
 // covariance, which the two learnt apart; parts is the sum of their γ, less that of the
 // start, and known that of the product. It returns λ as Learn does.
 func (g *Learning) Disagree(distance float64, parts, known int64) float64 {
+	g.due = false
 	nu := g.freedom(known)
 	gain := float64(parts-known) / determined / nu
 	if g.Drift || !(nu > 0) || !(gain > 0) {

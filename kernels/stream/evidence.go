@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -147,10 +148,13 @@ func (s *State) relearn(k int, before int64) (lambda float64) {
 // four digits are left.
 const mostGain = 12 * math.Ln10
 
-// least is the noise under which belief k gains as much.
+// least is the noise under which belief k gains as much, 0 where no weight is determined.
 func (s *State) least(k int, known int64) float64 {
 	g := s.bank[k].learning
-	return g.Believed() * math.Exp(s.wholly(k).Gain(k)/(g.Rows()-g.Freedom(known))-mostGain)
+	if known <= 0 {
+		return 0
+	}
+	return g.Believed() * math.Exp(s.wholly(k).Gain(k)/lik.Weights(known)-mostGain)
 }
 
 // squares is Q of belief k, and F.
@@ -185,7 +189,7 @@ func (s *State) whole(k int) float64 {
 	q, far := s.squares(k)
 	gain := s.wholly(k).Gain(k)
 	if s.exactly(k) {
-		gain -= (g.Rows() - g.Freedom(s.form.Known(k))) * math.Log(d/g.Believed())
+		gain -= lik.Weights(s.form.Known(k)) * math.Log(d/g.Believed())
 	}
 	return -0.5 * (g.Rows()*(math.Log(2*math.Pi*d)+2*math.Log(s.units.responses())) + gain + q/d + far)
 }
