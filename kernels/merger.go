@@ -306,6 +306,12 @@ func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam))
 // Cost: O(p log p), with covariances that of MergeFits. Errors: an improper product
 // (ErrImproper), ErrPartPriors, ErrPartCorrelated; the cause of ctx.
 func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
+	if m.k == 0 && len(m.joint) == 1 {
+		if f, err = MergeFits(ctx, m.joint, m.from); err != nil {
+			return nil, nil, err
+		}
+		return f, f.Each, nil
+	}
 	head := m.head
 	f = &head
 	f.Method, f.Iterations = "merge", 1
