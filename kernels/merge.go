@@ -343,16 +343,6 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			return nil, err
 		}
 	}
-	if len(fits) == 1 {
-		out := *fits[0]
-		out.Method, out.Iterations = "merge", 1
-		out.Learnt = slices.DeleteFunc(slices.Clone(out.Learnt), func(l Learnt) bool { return l.Name == KeptForetold }) // a product has the posterior alone
-		return &out, nil
-	}
-	arrows, err := m.byArrowheads()
-	if err != nil {
-		return nil, err
-	}
 	var cols []FitColumn
 	for _, f := range m.fits {
 		own := columnsOf(f, m.start)
@@ -370,6 +360,16 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 		if err := m.out.AddPart(f, m.start); err != nil {
 			return nil, err
 		}
+	}
+	if len(fits) == 1 {
+		out := *fits[0]
+		out.Method, out.Iterations = "merge", 1
+		out.Learnt = slices.DeleteFunc(slices.Clone(out.Learnt), func(l Learnt) bool { return l.Name == KeptForetold }) // a product has the posterior alone
+		return &out, nil
+	}
+	arrows, err := m.byArrowheads()
+	if err != nil {
+		return nil, err
 	}
 	m.out.Method, m.out.Iterations = "merge", 1
 	var said remarks
