@@ -26,8 +26,8 @@ func Check(path, kind string) error {
 	if err != nil {
 		return err
 	}
-	if st.IsDir() {
-		return fmt.Errorf("%s: a folder; name its files, as in '%s'", path, filepath.Join(path, "*.parquet"))
+	if err := NoFolder(path); err != nil {
+		return err
 	}
 	if !st.Mode().IsRegular() { // before it is opened: that waits for the other end of a pipe
 		return fmt.Errorf("%s: a pipe or a device, which is read only once, and files are looked at before they are read: write a file, or pipe data into --data -", path)
@@ -50,6 +50,14 @@ func Check(path, kind string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// NoFolder is an error of a path that is a folder.
+func NoFolder(path string) error {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return fmt.Errorf("%s: a folder; name its files, as in '%s'", path, filepath.Join(path, "*.parquet"))
 	}
 	return nil
 }

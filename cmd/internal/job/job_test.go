@@ -216,6 +216,17 @@ func TestArrow(t *testing.T) {
 	}
 }
 
+// A folder is said to be one, whether or not its name says a format.
+func TestFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "rows")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&Data{}).Kind([]string{dir}); err == nil || !strings.Contains(err.Error(), "a folder") {
+		t.Errorf("%v", err)
+	}
+}
+
 // DuckDB's advice about parameters of its CSV reader is left out; the line that does not fit is found.
 func TestSniffed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.csv")

@@ -72,6 +72,9 @@ func (d *Data) Kind(names []string) (string, error) {
 		k := d.Format
 		if k == "" && f != "-" {
 			if k = files.KindOf(f); k == "" {
+				if err := files.NoFolder(f); err != nil {
+					return "", cli.Usage(fmt.Errorf("--data: %w", err))
+				}
 				return "", cli.Usage(fmt.Errorf("--data %s: the extension does not say what it is; give --format parquet, arrow, csv, json or duckdb", f))
 			}
 		}
