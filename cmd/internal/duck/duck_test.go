@@ -52,6 +52,10 @@ func TestSession(t *testing.T) {
 	}); err != nil || sum != 3 {
 		t.Errorf("sum %d (%v)", sum, err)
 	}
+	installs := true
+	if err := s.Row("SELECT current_setting('autoinstall_known_extensions')", &installs); err != nil || installs {
+		t.Errorf("DuckDB would fetch its extensions (%v)", err)
+	}
 	var version string
 	if err := s.Row("SELECT bglm_version()", &version); err != nil || version == "" {
 		t.Errorf("%q (%v)", version, err)

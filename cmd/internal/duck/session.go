@@ -82,7 +82,7 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 	if s.Dir, err = files.TempFolder(); err != nil {
 		return nil, err
 	}
-	if s.db, err = sql.Open("duckdb", ""); err != nil {
+	if s.db, err = sql.Open("duckdb", shell.NoDownloads); err != nil {
 		return nil, err
 	}
 	if s.Conn, err = s.db.Conn(s.Ctx); err != nil {

@@ -113,6 +113,10 @@ func openError(what, name string, err error) error {
 	return &messageError{fmt.Sprintf("%s %s: %s", what, name, msg), err}
 }
 
+// NoDownloads, behind the name of a database, keeps DuckDB from fetching an extension of its own,
+// which is a program, where a statement needs one: INSTALL does it where that is wanted.
+const NoDownloads = "?autoinstall_known_extensions=false"
+
 // dsn names the database for the driver, which reads what follows a question
 // mark for options.
 func dsn(o Options) (string, error) {
@@ -120,9 +124,9 @@ func dsn(o Options) (string, error) {
 		return "", fmt.Errorf("--db %s: the name holds a question mark, which is not allowed", o.DB)
 	}
 	if o.ReadOnly {
-		return o.DB + "?access_mode=READ_ONLY", nil
+		return o.DB + NoDownloads + "&access_mode=READ_ONLY", nil
 	}
-	return o.DB, nil
+	return o.DB + NoDownloads, nil
 }
 
 // Close closes the connection and the database and removes temporary files.

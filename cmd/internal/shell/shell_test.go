@@ -39,6 +39,26 @@ func run(t *testing.T, s *Shell, text string) {
 	}
 }
 
+// Nothing is fetched from elsewhere because a statement would need it.
+func TestNoDownloads(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.duckdb")
+	for _, o := range []Options{{}, {DB: file}, {DB: file, ReadOnly: true}} {
+		var out bytes.Buffer
+		o.Stdout, o.Stderr, o.Format = &out, &out, Format{Mode: "csv"}
+		s, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s, "SELECT current_setting('autoinstall_known_extensions') AS installs, current_setting('autoload_known_extensions') AS loads")
+		if got := out.String(); got != "installs,loads\nfalse,true\n" {
+			t.Errorf("%+v: %q", o, got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Values print as DuckDB itself casts them to text.
 func TestTextEqualsCast(t *testing.T) {
 	s, out := open(t, Format{Mode: "line"})
