@@ -223,10 +223,12 @@ func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 	}
 	sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
 	prior := s.LearnsPrior() && !m.LearnsPrior || s.PriorBy.Learn()
+	_, dispersed := s.Lik.(lik.Dispersed)
+	noise := s.Options.AutoDispersion && !front && dispersed && !s.Lik.Traits().Gaussian // which Auto leaves at its default
 	for _, learn := range []struct {
 		key   string
 		asked bool
-	}{{"prior_variance", prior && len(s.Correlated) == 0}, {"shape", s.Options.AutoShape && !sized}, {"correlated", len(s.Correlated) > 0}} {
+	}{{"prior_variance", prior && len(s.Correlated) == 0}, {"shape", s.Options.AutoShape && !sized}, {"dispersion", noise}, {"correlated", len(s.Correlated) > 0}} {
 		if !learn.asked {
 			continue
 		}
