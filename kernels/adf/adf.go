@@ -1,5 +1,7 @@
-// Package adf is assumed density filtering with factorised beliefs: one pass
-// over the rows, one Gaussian per weight.
+// Package adf is assumed density filtering: one pass over the rows, one Gaussian
+// per weight, all of them tied to a small dense block (NewTied), or factorised.
+//
+// Of factorised beliefs:
 //
 // For a row with linear predictor s = Σ x_j w_j + offset the belief gives
 // s ~ N(m, v), m = Σ x_j μ_j + offset, v = Σ x_j² σ_j². The tilted moments of s

@@ -3,7 +3,7 @@
 //
 //	go run ./docs/examples/serve -model beliefs.parquet
 //	curl -d '{"rows": [{"names": ["site=a", "hour"], "values": [1, 17]}]}' localhost:8080/score
-//	curl -d '{"rows": [{"names": ["site=a"], "y": 1}]}' localhost:8080/learn
+//	curl -d '{"rows": [{"names": ["site=a", "hour"], "values": [1, 17], "y": 1}]}' localhost:8080/learn
 package main
 
 import (
