@@ -132,6 +132,13 @@ func (g gaussianLogShape) wide(d float64) float64 {
 	return math.Min(w, 2.5/math.Sqrt(g.c*x*(math.Abs(g.y)+2*x)))
 }
 
+// strip: with x = e^s the exponential grows by c (x² sin²b - x y (1 - cos b)), most at the right
+// end, beyond which it falls faster than that.
+func (g gaussianLogShape) strip(right float64) (bend, most float64) {
+	x := math.Exp(g.s0 + right)
+	return g.c * x * (2*x + math.Max(-g.y, 0)), 0.5
+}
+
 func (gaussianLog) Response(s float64) float64 { return math.Exp(s) }
 
 // Predict: the mean of y is lognormal, and the noise adds its variance.

@@ -191,9 +191,12 @@ func (s studentShape) at(d float64) (gap, slope, curv float64) {
 	q := s.scale2 + r*r
 	iq := 1 / q
 	z := d * (d - 2*s.r0) / s.q0 // q/q0 - 1
-	if z < -0.5 {
+	switch {
+	case math.Abs(z) < 1./16:
+		gap = -s.k*special.QuickLog1p(z) - s.d1*d
+	case z < -0.5:
 		gap = -s.k*math.Log(q/s.q0) - s.d1*d
-	} else {
+	default:
 		gap = -s.k*math.Log1p(z) - s.d1*d
 	}
 	return gap, 2 * s.k * d * (s.r0*r - s.scale2) / s.q0 * iq, 2 * s.k * (s.scale2 - r*r) * iq * iq
@@ -202,6 +205,12 @@ func (s studentShape) at(d float64) (gap, slope, curv float64) {
 func (s studentShape) wide(d float64) float64 {
 	r := s.r0 - d
 	return math.Min(math.Max(s.core, 0.6*math.Abs(r)), s.narrow*math.Sqrt(s.scale2+r*r))
+}
+
+// strip: at r - ib, q is S + r² - b² at least in size, and -log(1 - b²/S) is below 1.4 b²/S where
+// b² is up to S/2.
+func (s studentShape) strip(float64) (bend, most float64) {
+	return 2.8 * s.k / s.scale2, s.core * math.Sqrt(0.5)
 }
 
 func (studentT) Response(s float64) float64 { return s }

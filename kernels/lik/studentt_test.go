@@ -83,6 +83,14 @@ func BenchmarkStudentT(b *testing.B) {
 	benchmark(b, mustNew(b, "studentt", "", Params{Dispersion: 1}), Obs{Y: 1.5, Weight: 1})
 }
 
+// A predictor that other rows know well, as in EP.
+func BenchmarkStudentTKnown(b *testing.B) {
+	l, o := mustNew(b, "studentt", "", Params{Dispersion: 1}), Obs{Y: 1.5, Weight: 1}
+	for b.Loop() {
+		sink += l.Moments(o, 0.3, 0.01).Alpha
+	}
+}
+
 // Predictors of the largest variances: found by fuzzing, where the slope at the mode and
 // the one in the shape differed in the last place the panels never ended.
 func TestStudentTWidest(t *testing.T) {

@@ -41,8 +41,8 @@ func ExpDown(x float64) float64 {
 	return p * expTable[k&63] * math.Float64frombits(uint64(1023+k>>6)<<52)
 }
 
-// QuickLog1p is log(1 + x) for x >= 0 with an error of 5e-16 relative to it below 1/16, beyond as
-// QuickLog's.
+// QuickLog1p is log(1 + x) for x >= -1/16 with an error of 5e-16 relative to it below 1/16, beyond
+// as QuickLog's.
 func QuickLog1p(x float64) float64 {
 	if x < 1./16 { // 2 artanh(x/(2+x))
 		s := x / (2 + x)
