@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"errors"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/predict"
@@ -27,6 +28,9 @@ func NewComparisons(f *kernels.Fit, how []EffectOptions) (*Comparisons, error) {
 	c := &Comparisons{Fit: f}
 	f = f.Foretelling()
 	var err error
+	if f.Family == kernels.Multinomial && len(f.Classes) == 0 {
+		return nil, errors.New("the fit knows no class: none of its rows had one")
+	}
 	if len(f.Classes) > 0 {
 		c.many, err = softmax.NewScorer(f)
 	} else {

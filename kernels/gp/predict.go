@@ -67,7 +67,7 @@ func (p *Posterior) Predict(x []float64, s *Scratch) (mean, variance float64) {
 
 // CheckInput says why x cannot be predicted: its length, or a number in it.
 func (p *Posterior) CheckInput(x []float64) error {
-	if len(x) != p.X.Cols {
+	if none := len(p.Alpha) == 0 && p.X.Cols == 0; len(x) != p.X.Cols && !none { // without rows it is the prior, of any width
 		return fmt.Errorf("x has %d values; the fit was made with %d", len(x), p.X.Cols)
 	}
 	return checkInput(x)

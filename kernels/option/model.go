@@ -26,7 +26,9 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 	differs := func(key string, found, want any) error {
 		return &argument.Error{Name: key, Found: fmt.Sprintf("%v, but the prior fit has %v", found, want)}
 	}
-	if len(f.Classes) == 0 {
+	if f.Family == kernels.Multinomial && len(f.Classes) == 0 { // of no row with a class: its prior is all that it knows
+		s.Start = nil
+	} else if len(f.Classes) == 0 {
 		if s.Family == "" && (s.Link == "" || s.Link == f.Link) {
 			s.Family, s.Link = f.Family, f.Link
 		}

@@ -34,14 +34,15 @@ type Scorer struct {
 }
 
 // NewScorer prepares a softmax fit, which is kept and must not change.
-// Errors: a fit without classes, beliefs or a covariance that are not valid, classes
+// One of no row with a class has none, and no probabilities.
+// Errors: a fit of another family, beliefs or a covariance that are not valid, classes
 // with different features.
 func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if f == nil {
 		return nil, kernels.ErrNoFit
 	}
 	c := len(f.Classes)
-	if c == 0 {
+	if c == 0 && f.Family != kernels.Multinomial {
 		return nil, fmt.Errorf("a softmax fit has classes; this fit by '%s' has none", f.Method)
 	}
 	if err := f.Check(); err != nil {
@@ -50,7 +51,7 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
 		return nil, err
 	}
-	s := &Scorer{Fit: f, foretold: f.Foretold(), p: len(f.Beliefs) / c, mean: make([]float64, c), cov: make([]float64, c*c), known: make([]bool, c)}
+	s := &Scorer{Fit: f, foretold: f.Foretold(), p: len(f.Beliefs) / max(c, 1), mean: make([]float64, c), cov: make([]float64, c*c), known: make([]bool, c)}
 	if s.p*c != len(f.Beliefs) {
 		return nil, fmt.Errorf("%d beliefs for %d classes; allowed: as many for each", len(f.Beliefs), c)
 	}
@@ -162,6 +163,9 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Kind) error {
 	if err := kind.Check(); err != nil {
 		return err
+	}
+	if len(dst) == 0 {
+		return nil
 	}
 	mean, cov, err := s.Linear(b, i)
 	if err != nil {
