@@ -222,7 +222,9 @@ func countQuantile(p, guess float64, cdf func(k float64) float64) float64 {
 }
 
 // quantile is the root of a rising f, to 1e-12 of step: bracketed by doubling steps from
-// guess, then by the Illinois rule with bisection every third time.
+// guess, then by inverse quadratic interpolation where it is safe, and bisection.
+//
+// Source: T. Chandrupatla, "A new hybrid quadratic/bisection algorithm" (1997).
 func quantile(guess, step float64, f func(x float64) float64) float64 {
 	lo, hi := guess, guess
 	flo := f(lo)
@@ -237,34 +239,46 @@ func quantile(guess, step float64, f func(x float64) float64) float64 {
 		hi += wide
 		fhi = f(hi)
 	}
-	side := 0
-	for i := 1; i < 200 && hi-lo > 1e-12*step; i++ {
-		x := (lo*fhi - hi*flo) / (fhi - flo)
-		if i%3 == 0 || !(x > lo && x < hi) {
-			x = 0.5 * (lo + hi)
-			if x <= lo || x >= hi {
-				break
-			}
+	// a is the last point, b on the other side of the root, c the one before.
+	a, fa, b, fb, c, fc := hi, fhi, lo, flo, lo, flo
+	if math.Abs(flo) < math.Abs(fhi) {
+		a, fa, b, fb = lo, flo, hi, fhi
+		c, fc = b, fb
+	}
+	share := fa / (fa - fb) // of the way from a to b: first the secant
+	for range 200 {
+		if fa == 0 {
+			return a
+		}
+		if fb == 0 {
+			return b
+		}
+		least := 0.5e-12 * step / math.Abs(b-a)
+		if !(least < 0.5) {
+			break
+		}
+		share = math.Min(math.Max(share, least), 1-least)
+		x := a + share*(b-a)
+		if x == a || x == b {
+			break
 		}
 		fx := f(x)
-		switch {
-		case fx == 0:
-			return x
-		case fx < 0:
-			lo, flo = x, fx
-			if side == -1 {
-				fhi *= 0.5
-			}
-			side = -1
-		default:
-			hi, fhi = x, fx
-			if side == 1 {
-				flo *= 0.5
-			}
-			side = 1
+		if (fx > 0) == (fa > 0) {
+			c, fc = a, fa
+		} else {
+			c, fc, b, fb = b, fb, a, fa
+		}
+		a, fa = x, fx
+		share = 0.5
+		xi, phi := (a-b)/(c-b), (fa-fb)/(fc-fb)
+		if phi*phi < xi && (1-phi)*(1-phi) < 1-xi {
+			share = fa/(fb-fa)*fc/(fb-fc) + (c-a)/(b-a)*fa/(fc-fa)*fb/(fc-fb)
 		}
 	}
-	return 0.5 * (lo + hi)
+	if math.Abs(fb) < math.Abs(fa) {
+		return b
+	}
+	return a
 }
 
 // MinShape is the least shape of a family that has one. A predictive interval takes 0.1 s
