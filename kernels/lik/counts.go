@@ -257,13 +257,15 @@ func quantile(guess, step float64, f func(x float64) float64) float64 {
 		if !(least < 0.5) {
 			break
 		}
-		share = math.Min(math.Max(share, least), 1-least)
+		if share = math.Min(math.Max(share, least), 1-least); math.IsNaN(share) {
+			share = 0.5
+		}
 		x := a + share*(b-a)
 		if x == a || x == b {
 			break
 		}
 		fx := f(x)
-		if (fx > 0) == (fa > 0) {
+		if !(fx <= 0) == !(fa <= 0) { // beyond all numbers it is above
 			c, fc = a, fa
 		} else {
 			c, fc, b, fb = b, fb, a, fa

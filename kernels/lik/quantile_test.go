@@ -44,3 +44,13 @@ func TestQuantile(t *testing.T) {
 		t.Errorf("a normal quantile took %d evaluations", n)
 	}
 }
+
+// Laws as wide as numbers go have an interval, if an infinite one.
+func TestQuantileWidest(t *testing.T) {
+	l := mustNew(t, "studentt", "", Params{Dispersion: math.MaxFloat64, Shape: 4})
+	for _, v := range []float64{1e-3, 1, 1e300} {
+		if lo, hi := l.Interval(0.04, v, 0.95); !(lo < -1e150 && hi > 1e150) {
+			t.Errorf("v = %v: %v to %v", v, lo, hi)
+		}
+	}
+}
