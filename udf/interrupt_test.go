@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/stop"
+	"github.com/bglm/bglm/udf/internal/capi"
 )
 
 // Of many groups those that have begun end, and no other begins or is written.
@@ -122,5 +123,22 @@ func TestBeginInterrupted(t *testing.T) {
 	s := &fitState{plan: &fitPlan{method: &engine.Method{Kind: engine.Parts}, empty: h}}
 	if err := s.wake(); !errors.Is(err, stop.ErrInterrupted) || s.Fitter != nil {
 		t.Errorf("interrupted, it gives %v and %v", s.Fitter, err)
+	}
+}
+
+// The rows that an aggregate with ORDER BY has yet to absorb are not, once its query is ended.
+func TestUpdateInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer Interruptible(ctx)()
+	absorbed := 0
+	a := aggregate("bglm_loo", "(fit, y, x)", "", "", nil, []int{3}, fitType,
+		func([]capi.Vec, capi.Slots) error { absorbed++; return nil }, func([]capi.State, *capi.Col) error { return nil })
+	if err := a.agg.Update(nil, capi.Slots{}); err != nil || absorbed != 1 {
+		t.Fatalf("%v after %d calls", err, absorbed)
+	}
+	cancel()
+	<-running().Done()
+	if err := a.agg.Update(nil, capi.Slots{}); !errors.Is(err, stop.ErrInterrupted) || absorbed != 1 {
+		t.Errorf("interrupted, it gives %v and has absorbed %d calls", err, absorbed)
 	}
 }

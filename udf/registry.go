@@ -57,7 +57,13 @@ func aggregate(name, sig, doc, example string, options []string, arity []int, re
 	update func([]capi.Vec, capi.Slots) error, finalize func([]capi.State, *capi.Col) error) entry {
 	return entry{Function: Function{name, "aggregate", name + sig, doc, example, options, typeName(result)},
 		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result,
-			Update:   func(args []capi.Vec, slots capi.Slots) error { return worded(update(args, slots)) },
+			Update: func(args []capi.Vec, slots capi.Slots) error {
+				// With ORDER BY inside the call DuckDB asks nobody between chunks.
+				if err := going(0); err != nil {
+					return err
+				}
+				return worded(update(args, slots))
+			},
 			Finalize: func(states []capi.State, out *capi.Col) error { return worded(finalize(states, out)) },
 			Args:     argNames.FindAllString(sig, -1), RowFields: option.RowFields()}}
 }

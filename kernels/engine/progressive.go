@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/stop"
 	"github.com/bglm/bglm/kernels/stream"
 )
 
@@ -103,6 +104,11 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 	}
 	var one kernels.Batch
 	for i := range b.Len() {
+		if len(p.rows)&15 == 15 { // the state has one row at a time, and asks every sixteen of a batch
+			if err := stop.Cause(ctx); err != nil {
+				return err
+			}
+		}
 		one.Reset()
 		fs, xs := b.Entries(i)
 		for k, f := range fs {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // What is predicted of the rows before they are learnt multiplies to the evidence of the
@@ -183,5 +185,32 @@ func TestProgressiveBeforeTheRow(t *testing.T) {
 				t.Errorf("%s: row %d is expected to be %+v, with another response %+v", family, k, a, b)
 			}
 		}
+	}
+}
+
+// Rows of which nothing more is wanted are not foretold.
+func TestProgressiveInterrupted(t *testing.T) {
+	adf, err := Find("adf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := adf.Progressive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	f, err := p.New(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b kernels.Batch
+	b.Reset()
+	for i := range 100 {
+		b.EndRow()
+		b.Y = append(b.Y, float64(i&1))
+	}
+	cancel()
+	if err := f.Update(ctx, &b, false); !errors.Is(err, stop.ErrInterrupted) || len(f.(*progressive).rows) > 16 {
+		t.Errorf("%v after %d rows", err, len(f.(*progressive).rows))
 	}
 }
