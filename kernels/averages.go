@@ -72,7 +72,7 @@ func (p *Problem) Averages(f *Fit) string {
 	if factor < 1 {
 		factor, what = 1/factor, "large"
 	}
-	return fmt.Sprintf("rows of larger weight vary less, as means of several rows do, but count as so many rows each: deviations of weights are too %s by a factor of %.3g; "+
+	return fmt.Sprintf("rows of larger weight vary less, as means of several rows do, but count as so many rows each: the weights' standard deviations are too %s by a factor of %.3g; "+
 		"the weight divided by its mean, %.4g, takes rows for means", what, factor, mean)
 }
 

@@ -67,7 +67,7 @@ func crossNote(column, number string, center, spread float64) string {
 	if by < 0 {
 		sign, by = "+", -by
 	}
-	return fmt.Sprintf("interaction %s takes %s as it comes, whose mean is far from 0 (%.6g): its prior tells little of the slopes; write it with (%s %s %.10g)", column, number, center, number, sign, by)
+	return fmt.Sprintf("interaction %s uses %s without centring, whose mean is far from 0 (%.6g): its prior says little about the slopes; write it with (%s %s %.10g)", column, number, center, number, sign, by)
 }
 
 // plainColumn is the column of that name that is no interaction, whatever its case; nil for none.

@@ -307,7 +307,7 @@ func (d *Dict) index(size int) {
 }
 
 // full says whether the table is to grow. Where a cache holds it, room costs little, and a
-// second place to look at, which no processor can foretell, more than the look.
+// second place to look at, which no processor can predict, more than the look.
 func (d *Dict) full() bool {
 	n := len(d.names) - d.only
 	if len(d.table) < nearTable {

@@ -49,5 +49,5 @@ func (f *Fit) ExactNote(m *Model) string {
 	if len(names) > 3 {
 		names, more = names[:3], " and more"
 	}
-	return fmt.Sprintf("%s %s%s %s the responses all but exactly: leave out what is made of them", column, strings.Join(names, ", "), more, gives)
+	return fmt.Sprintf("%s %s%s %s the responses almost exactly: leave out what is computed from them", column, strings.Join(names, ", "), more, gives)
 }

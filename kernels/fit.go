@@ -235,9 +235,9 @@ func SkippedNote(n int64) string {
 }
 
 // FactorisedNote is the sentence about factorised beliefs of weights that rows share.
-const FactorisedNote = "the posterior is factorised, but weights meet in rows: its variances are too small where weights are tied, most of all the intercept's"
+const FactorisedNote = "the posterior is factorised, but features occur together in rows: its variances are too small where weights are correlated, most of all the intercept's"
 
-const manyFactorised = "weights is factorised (covariance 'full' was not asked for): deviations are too small where columns are correlated"
+const manyFactorised = "weights is factorised (covariance 'full' was not asked for): standard deviations are too small where columns are correlated"
 
 // ManyFactorised is the sentence about so many weights, for which no other form was asked.
 func ManyFactorised(weights int) string {

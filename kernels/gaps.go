@@ -186,7 +186,7 @@ func (f *Fit) GapNote(m *Model) string {
 		switch {
 		case c.Kind == NumberColumn && len(plainNumbers(f.Columns, c)) == 0: // which is a number like another
 		case c.Kind == NumberColumn && f.HashBits == 0:
-			return rows + fmt.Sprintf("with %s at its mean, whatever is known of it there; methods that keep the rows take what is", c.Name)
+			return rows + fmt.Sprintf("with %s at its mean, although parts of it are known there; methods that keep the rows use those", c.Name)
 		case c.Kind == NumberColumn || c.Mixed() && levels < c.Missing:
 			return rows + fmt.Sprintf("as if %s had no weight there", c.Name)
 		}

@@ -44,5 +44,5 @@ func (f *Fit) LeafNote() string {
 		return ""
 	}
 	return fmt.Sprintf("covariance 'arrowhead' does not centre numbers beyond the first columns, and %d of these have their means far from 0 (%.100s: mean %.4g, deviation %.3g): their weights, "+
-		"with the intercept, are too sure and may be far off; numbers less their means, or covariance: 'full', mend it", many, worst.Name, worst.Center, worst.Scale)
+		"with the intercept, are too certain and may be far off; subtract the means, or use covariance: 'full'", many, worst.Name, worst.Center, worst.Scale)
 }

@@ -41,7 +41,7 @@ const (
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
 	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
 	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
-	KeptForetold   = "foretold"   // Foretold, of a fit that a stream does not go on from
+	KeptPredictive = "foretold"   // PredictiveScale, of a fit that a stream does not go on from
 	KeptDrift      = "drift"      // 1 where weights move with time, which a merge has to know; 0
 	KeptPriors     = "priors"     // of how many single features, or columns of numbers, the prior was given, and of how many in units that move
 )
@@ -167,7 +167,7 @@ func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors, KeptDrift:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptPredictive, KeptPriors, KeptDrift:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -295,7 +295,7 @@ func (f *Fit) LearnShape(mode, sd float64) {
 func (f *Fit) LearnShapeBy(mode, information float64) {
 	sd := 1 / math.Sqrt(information)
 	if sd > 2 {
-		f.Say(fmt.Sprintf("the rows hardly bound the shape: %.3g is the most likely one", mode))
+		f.Say(fmt.Sprintf("the rows hardly bound the shape: %.3g is its most probable value", mode))
 		sd = math.NaN()
 	}
 	f.LearnShape(mode, sd)
@@ -336,7 +336,7 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.100q has no sd; allowed: a number >= 0", l.Name)
 		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed}, l.Name), l.Mean <= 0 && slices.Contains([]string{KeptNoise, KeptBelieved, KeptBase}, l.Name):
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise, believed and base above 0", l.Name, l.Mean)
-		case l.Name == KeptForetold && !(l.Mean > 0):
+		case l.Name == KeptPredictive && !(l.Mean > 0):
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: a number above 0", l.Name, l.Mean)
 		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && math.Abs(l.Mean) > 1<<62:
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: counts of rows, or of weights", l.Name, l.Mean)

@@ -323,7 +323,7 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // posterior under noises of their own. Its dispersion is their mean over the rows, by the degrees of
 // freedom of all where each is the mean of its law; its shape that of most probability. What parts
 // learnt of these is multiplied too (lessons). It has converged
-// where all parts have, and its status tells what theirs say (remarks). Of one fit the product is that fit, but for Foretold.
+// where all parts have, and its status tells what theirs say (remarks). Of one fit the product is that fit, but for PredictiveScale.
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	if len(fits) == 0 {
 		return nil, errors.New("there are no fits to merge; allowed: one or more")
@@ -364,7 +364,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	if len(fits) == 1 {
 		out := *fits[0]
 		out.Method, out.Iterations = "merge", 1
-		out.Learnt = slices.DeleteFunc(slices.Clone(out.Learnt), func(l Learnt) bool { return l.Name == KeptForetold }) // a product has the posterior alone
+		out.Learnt = slices.DeleteFunc(slices.Clone(out.Learnt), func(l Learnt) bool { return l.Name == KeptPredictive }) // a product has the posterior alone
 		return &out, nil
 	}
 	arrows, err := m.byArrowheads()

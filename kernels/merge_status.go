@@ -176,7 +176,7 @@ func (r *remarks) note(f *Fit, own string) {
 		f.Say(SkippedNote(f.Skipped))
 	}
 	if r.from < r.to {
-		f.Say(fmt.Sprintf("the fits hold at times from %v to %v, and are multiplied as if nothing moved between them: what drifts is told too surely", r.from, r.to))
+		f.Say(fmt.Sprintf("the fits hold at times from %v to %v, and are multiplied as if nothing drifted between them: variances of weights that drift are too small", r.from, r.to))
 	}
 	said, left := 0, r.left
 	for _, block := range r.blocks() {

@@ -154,11 +154,11 @@ func TestUnequal(t *testing.T) {
 		want string
 	}{
 		{[]*kernels.Fit{noise(1, 200), noise(10, 200)}, "dispersions from 0.99"},
-		{[]*kernels.Fit{noise(1, 200), noise(2, 200)}, "noise of the parts is not one"},
+		{[]*kernels.Fit{noise(1, 200), noise(2, 200)}, "parts have different noise"},
 		{[]*kernels.Fit{noise(1, 200), noise(1.3, 200)}, "ok"},
 		{[]*kernels.Fit{noise(1, 1e6), noise(1.1, 1e6)}, "ok"},
 		{[]*kernels.Fit{noise(1, 4), noise(5, 4)}, "ok"},
-		{[]*kernels.Fit{shape(1, 200), shape(8, 300)}, "shape of the parts is not one: those from 0.99"},
+		{[]*kernels.Fit{shape(1, 200), shape(8, 300)}, "parts have different shapes: those from 0.99"},
 		{[]*kernels.Fit{shape(1, 200), shape(1.2, 200)}, "ok"},
 		{[]*kernels.Fit{shape(1, 6), shape(3, 6)}, "ok"},
 	} {

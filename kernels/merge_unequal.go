@@ -77,7 +77,7 @@ func (u *unequal) noises(pooled float64) string {
 	if t, chance := u.bartlett(); !(t > unequalNoise*u.weight && chance < unequalChance) {
 		return ""
 	}
-	return fmt.Sprintf("the noise of the parts is not one: dispersions from %.3g to %.3g differ by more than chance; weights are those under the noise of each part, but the dispersion %.3g, and with it what is foretold of a response, is of none of them", u.least, u.most, pooled)
+	return fmt.Sprintf("the parts have different noise: dispersions from %.3g to %.3g differ by more than chance; weights are those under the noise of each part, but the dispersion %.3g, and with it predictive intervals of responses, describes none of them", u.least, u.most, pooled)
 }
 
 // shapes is the same of shapes, whose logarithms are taken for Gaussians.
@@ -89,5 +89,5 @@ func (u *unequal) shapes(pooled float64) string {
 	if !(q > unequalShape*u.weight) || !(mathext.GammaIncRegComp(0.5*(u.parts-1), 0.5*q) < unequalChance) {
 		return ""
 	}
-	return fmt.Sprintf("the shape of the parts is not one: those from %.3g to %.3g differ by more than chance; weights are those under the shape of each part, but the shape %.3g, and with it what is foretold of a response, is of none of them", u.least, u.most, pooled)
+	return fmt.Sprintf("the parts have different shapes: those from %.3g to %.3g differ by more than chance; weights are those under the shape of each part, but the shape %.3g, and with it predictive intervals of responses, describes none of them", u.least, u.most, pooled)
 }

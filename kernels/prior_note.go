@@ -18,7 +18,7 @@ var equals, isNull = []byte("="), []byte(IsNull)
 // Too narrow: a weight of posterior N(μ, s²) under the prior N(m, v) was told about by the
 // rows as by one observation μ̂ of variance e = 1/(1/s² - 1/v), and under a prior of variance
 // cv the weights have the evidence Σ log N(μ̂; m, cv + e). The best c > 1 is ahead of 1 by as
-// many nats as the rows would have been foretold better by.
+// many nats as the rows would have been predicted better by.
 //
 // Too wide: under the prior, the mean of (μ - m)² over all data is v - s², whatever the
 // likelihood. Where many weights fall short of that together, much of what they learnt is
@@ -97,7 +97,7 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weigh
 		if loss := g.noise(); name != "" || len(g.r) >= manyWeights {
 			if loss > gain {
 				gain = loss
-				how = fmt.Sprintf("wide for %s, which vary less than it says and take up noise: rows like these are foretold worse", what)
+				how = fmt.Sprintf("wide for %s, which vary less than it says and fit noise: similar rows are predicted worse", what)
 			}
 		}
 		if gain <= max(worst, leastGain, gainByRow*float64(f.N)) {

@@ -81,7 +81,7 @@ func (p *Problem) ClassSeparation(f *Fit) string {
 	return listed(out) + priorsWord
 }
 
-const priorsWord = ": how large these weights are is the prior's word alone"
+const priorsWord = ": the prior alone says how large these weights are"
 
 // counts says whether row i has any weight.
 func (p *Problem) counts(i int) bool { return p.Weight == nil || p.Weight[i] > 0 }

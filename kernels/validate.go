@@ -166,7 +166,7 @@ func (f *Fit) ValidateHead() error {
 			return fmt.Errorf("method or status %.40q is not valid UTF-8", s)
 		}
 	}
-	if err := f.validateForetold(); err != nil {
+	if err := f.validatePredictive(); err != nil {
 		return err
 	}
 	if !(f.Dispersion > 0) || math.IsInf(f.Dispersion, 1) {

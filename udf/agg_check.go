@@ -123,7 +123,7 @@ var pitType = capi.StructOf(fld("lower", capi.TDouble), fld("upper", capi.TDoubl
 
 func callPIT(args []capi.Vec, n int, out *capi.Col) error {
 	return observed(args, n, out, "pit", func(p *predictor, row observation) error {
-		m, v := p.fits.foretold.Of(row.m, row.v, row.offset)
+		m, v := p.fits.predictive.Of(row.m, row.v, row.offset)
 		lo, hi, err := answer.PIT(p.fits.lik, row.Obs, m, v)
 		if err != nil {
 			return err

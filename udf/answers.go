@@ -207,7 +207,7 @@ func callContrast(args []capi.Vec, n int, out *capi.Col) error {
 			out.Null()
 			continue
 		}
-		c, err := predict.ContrastOf(a.fits.lik, a.fits.foretold, ms, vs, level.at(i))
+		c, err := predict.ContrastOf(a.fits.lik, a.fits.predictive, ms, vs, level.at(i))
 		if err != nil {
 			return err
 		}

@@ -339,17 +339,17 @@ type fitReader struct {
 	v      *capi.Vec
 	layout layout
 
-	required []named
-	fields   []leaf[kernels.Fit]
-	version  *capi.Vec // of the layout; nil = the first
-	beliefs  *beliefReader
-	classes  bool // accepts a softmax fit
-	last     kernels.Fit
-	lik      lik.Likelihood
-	spread   kernels.Spread   // of last
-	foretold kernels.Foretold // of last
-	beside   predict.Beside   // of last, where told
-	told     bool
+	required   []named
+	fields     []leaf[kernels.Fit]
+	version    *capi.Vec // of the layout; nil = the first
+	beliefs    *beliefReader
+	classes    bool // accepts a softmax fit
+	last       kernels.Fit
+	lik        lik.Likelihood
+	spread     kernels.Spread          // of last
+	predictive kernels.PredictiveScale // of last
+	beside     predict.Beside          // of last, where told
+	told       bool
 
 	heads   decoded[*kernels.Fit]
 	lists   decoded[struct{}] // beliefs that are valid
@@ -590,7 +590,7 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 		return nil, fmt.Errorf("the FIT: %w", err)
 	}
 	r.spread.Under(&f.Covariance)
-	r.foretold = f.Foretold()
+	r.predictive = f.PredictiveScale()
 	r.lik, err = f.Likelihood()
 	return f, err
 }

@@ -355,7 +355,7 @@ func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) 
 			null()
 			continue
 		}
-		m, v = p.fits.foretold.Of(m, v, 0)
+		m, v = p.fits.predictive.Of(m, v, 0)
 		if err := f(i, m, v); err != nil {
 			return err
 		}

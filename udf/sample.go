@@ -33,7 +33,7 @@ func (s *sampler) decode(i int) (d scorerDraw, err error) {
 	if err != nil {
 		return d, err
 	}
-	if d.Scorer, err = predict.NewWith(f.Foretelling(), s.fits.lik); err == nil {
+	if d.Scorer, err = predict.NewWith(f.ForPrediction(), s.fits.lik); err == nil {
 		d.draw, err = d.NewDraw()
 	}
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *sampler) decode(i int) (d scorerDraw, err error) {
 }
 
 func (s *sampler) linear(i int, f *kernels.Fit, fs []uint32, xs []float64, seed, draw uint64) (float64, error) {
-	if f.Covariance.Form == gauss.Diagonal && s.fits.foretold.Plain() {
+	if f.Covariance.Form == gauss.Diagonal && s.fits.predictive.Plain() {
 		key := predict.NewKey(seed, draw)
 		eta := 0.0
 		for k, id := range fs {
@@ -127,7 +127,7 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 
 // leaveOut takes row out of the fit under which it is.
 func (p *predictor) leaveOut(row observation, by predict.Factor) (predict.LeftOut, error) {
-	k := p.fits.foretold
+	k := p.fits.predictive
 	m, v := k.Of(row.m, row.v, row.offset)
 	out, err := predict.LeaveOut(p.fits.lik, row.Obs, m, v, by, p.fits.learntBeside(), func() (m, v float64, err error) {
 		m, v, _, err = p.gaussian(row.i, true)

@@ -52,7 +52,7 @@ func TestOutOfCore(t *testing.T) {
 		if got := apart(t, out, kept); got != same {
 			t.Errorf("%s: %s", name, got)
 		}
-		if passes := strings.Count(r.stderr, "posterior deviations from the mode"); name == "around" && passes != 0 || passes > 3 {
+		if passes := strings.Count(r.stderr, "posterior standard deviations from the mode"); name == "around" && passes != 0 || passes > 3 {
 			t.Errorf("%s: %s", name, r.stderr)
 		}
 		if _, err := os.Stat(passFile(out)); err == nil {

@@ -16,7 +16,7 @@ import (
 // met only: a single truth value says nothing of the variance of its level, but what is absorbed
 // of it under a variance of 1 has most evidence near 1, and some thousand of such levels hold the
 // variance there. So a row tells of it as it comes: by the slope of its log Z, through the mean
-// and the variance that it is foretold with. The curvature is the sum of the slopes' squares.
+// and the variance that it is predicted with. The curvature is the sum of the slopes' squares.
 type hint struct{ slope, curvature float64 }
 
 // enoughKnown is the precision, in units of that of the prior before any row, from which on what

@@ -81,7 +81,7 @@ func TestHintedVariance(t *testing.T) {
 	}
 }
 
-// A count far beyond what its level foretold is no more than one row: variances and hints stay
+// A count far beyond what its level predicted is no more than one row: variances and hints stay
 // numbers, and later rows count.
 func TestHintOfFarRow(t *testing.T) {
 	for _, far := range []float64{1, 1e3, 1e9} {

@@ -52,7 +52,7 @@ func (t *tied) noteSize(tilt lik.Tilted) {
 // say clearly that they are too small and learning, which took the groups of weights from the
 // variances before to those that are in force now, has not done it. What rows told becomes larger,
 // too, as what sides say knows no size. The log evidence stays that of the rows as they were
-// foretold.
+// predicted.
 func (s *priorSearch) enlarge(before, now []float64) {
 	t, wider := s.tied, 0.0
 	for _, p := range s.ps {

@@ -59,7 +59,7 @@ func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed u
 	if k < 0 {
 		return nil, argument.Word("statistic", statistic, Statistics)
 	}
-	s, err := predict.New(f.Foretelling())
+	s, err := predict.New(f.ForPrediction())
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func NewComparisons(f *kernels.Fit, how []EffectOptions) (*Comparisons, error) {
 		return nil, kernels.ErrNoFit
 	}
 	c := &Comparisons{Fit: f}
-	f = f.Foretelling()
+	f = f.ForPrediction()
 	var err error
 	if f.Family == kernels.Multinomial && len(f.Classes) == 0 {
 		return nil, errors.New("the fit knows no class: none of its rows had one")

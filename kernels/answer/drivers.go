@@ -29,7 +29,7 @@ type Driver struct {
 //
 //	Σ_{j in c} w_j (C w)_j / wᵀCw
 //
-// and Estimate is of its values under draws of the weights from the Gaussian that foretells (kernels.Foretold), in most fits the posterior: a share is a ratio of
+// and Estimate is of its values under draws of the weights from the Gaussian that predicts (kernels.PredictiveScale), in most fits the posterior: a share is a ratio of
 // squares, far from linear where weights are not well known.
 //
 // Cost: O(k²) a row for k features; memory of the pairs of features that meet in rows; at the end that
@@ -38,7 +38,7 @@ type Driver struct {
 // Source: the decomposition of a variance into covariances, [pratt1987].
 type Drivers struct {
 	*predict.Scorer
-	fit   *kernels.Fit // as it came: the mean weights; the Scorer's foretells
+	fit   *kernels.Fit // as it came: the mean weights; the Scorer's predicts
 	level float64
 	n     float64            // sum of the weights of rows
 	x     []float64          // Σ x_j
@@ -68,7 +68,7 @@ func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
 	if !(level > 0 && level < 1) {
 		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
 	}
-	s, err := predict.New(f.Foretelling())
+	s, err := predict.New(f.ForPrediction())
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 		if err := stop.Cause(ctx); err != nil {
 			return err
 		}
-		m, v, err := l.Foretell(b, i)
+		m, v, err := l.Predictive(b, i)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (l *LOO) Summary() LOOSummary {
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("%d rows, of which the fit has learnt %d at most: a row that it has not learnt cannot be left out of it", s.N, l.Fit.N))
 	}
 	if p := len(l.Fit.Beliefs); l.shares > 1.1*float64(p)+1 { // of approximations they are more by some per cents
-		s.Status = kernels.Join(s.Status, fmt.Sprintf("the shares of the rows in the posterior add up to %.4g, which those of the rows it is of cannot with %d weights: it is of other rows, or of a low rank or weights that move, and no row can be taken out of it; these figures mean nothing", l.shares, p))
+		s.Status = kernels.Join(s.Status, fmt.Sprintf("the leverages of the rows add up to %.4g, which is impossible for the rows of a fit with %d weights: it is of other rows, of a low rank or of weights that drift, and no row can be left out of it; these figures mean nothing", l.shares, p))
 	}
 	if l.rows > 0 && l.Beside().Held(l.Lik) {
 		s.Status = kernels.Join(s.Status, "the dispersion, or shape, that was learnt is held at its value, not averaged over: elpd_loo and elpd_waic are too high by about a nat for each of them, which counts in a comparison with another family")

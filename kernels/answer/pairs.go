@@ -64,7 +64,7 @@ const (
 // NewPairAUC is of no rows yet; by is the factor that rows have in f (engine.FactorOf). Errors:
 // those of predict.New; a family whose responses are not 0 and 1.
 func NewPairAUC(f *kernels.Fit, by predict.Factor) (*PairAUC, error) {
-	s, err := predict.New(f.Foretelling())
+	s, err := predict.New(f.ForPrediction())
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func TestFewRowsOfOneDispersion(t *testing.T) {
 					continue
 				}
 				r, _ := fitBy(t, c.method, tab, c.o)
-				if said := strings.Contains(r.Status, "degrees of freedom, which is what the rows leave"); said != (c.narrow && n <= 8) {
+				if said := strings.Contains(r.Status, "degrees of freedom, all that the rows leave"); said != (c.narrow && n <= 8) {
 					t.Errorf("%s of %d %s rows, %v: %s", c.method, n, family, c.o, r.Status)
 				}
 			}

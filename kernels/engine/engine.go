@@ -244,7 +244,7 @@ func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 // whyNot says why a stream, to which Auto came or which was asked for by name, does not learn.
 func (m *Method) whyNot(front bool, why string) string {
 	if front {
-		return "it is learnt from rows that are kept; time, process_noise and forgetting ask for a stream (adf), which takes it as it is given"
+		return "it is learnt from rows that are kept; time, process_noise and forgetting ask for a stream (adf), which uses it as it is given"
 	}
 	return m.Name + " " + why + "; 'auto' belongs to: " + strings.Join(keepers(), ", ")
 }
@@ -335,7 +335,7 @@ func unmoved(own *kernels.Model, f *kernels.Fit) string {
 	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != kernels.DefaultPrior.Variance || len(own.PriorBy) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("prior_variance was not learnt and is %g, as before any row: %d rows and %d weights tell too little of it (it takes 32 weights, and of many more than two a row none is learnt), or nothing against it; methods that keep the rows learn it of fewer",
+	return fmt.Sprintf("prior_variance was not learnt and is %g, as before any row: %d rows and %d weights say too little about it (it takes 32 weights, and no more than about two a row), or agree with it; methods that keep the rows learn it from fewer",
 		f.Prior.Variance, f.N, len(f.Beliefs))
 }
 
@@ -371,7 +371,7 @@ func widened(m, own *kernels.Model) string {
 	if !m.Options.AutoPrior || !(v > 2*first) {
 		return ""
 	}
-	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: what the first of them told was taken under narrower priors, and methods that keep the rows may foretell better", at, first, v)
+	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: the first of them were absorbed under narrower priors, and methods that keep the rows may predict better", at, first, v)
 }
 
 // judges says whether the weights of a stream are all of one time, and tell of their prior.

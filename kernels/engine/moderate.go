@@ -49,7 +49,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		return f, err
 	}
 	if len(p.Correlated) > 0 { // whose prior ep does not have
-		f.Say(wide + "predictions are drawn to the base rate")
+		f.Say(wide + "predictions are pulled towards the base rate")
 		return f, nil
 	}
 	// Rows that are alike have one site together, not one each, of walls that all of them set: ep is near the
@@ -69,7 +69,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	e, err := epOf(ctx, known)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.Say(fmt.Sprintf(wide+"predictions are drawn to the base rate (ep: %v)", err))
+			f.Say(fmt.Sprintf(wide+"predictions are pulled towards the base rate (ep: %v)", err))
 			err = nil
 		}
 		return f, err
@@ -77,7 +77,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	e.Columns, e.Learnt = f.Columns, f.Learnt
 	e.Say(wide + "solved by ep under the prior variances that laplace learnt")
 	if p.LearnsPrior() {
-		e.Say("deviations and the log evidence are those under one value of each prior variance, which separated responses hardly know: ep that learns them averages over these")
+		e.Say("standard deviations and the log evidence are those under one value of each prior variance, which separated responses hardly determine: ep with prior_variance 'auto' averages over them")
 	}
 	return e, nil
 }
@@ -112,7 +112,7 @@ func epOf(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	return solveEP(ctx, p)
 }
 
-// tooWide says whether f, laplace's fit of p, foretells the rows that it was made of at more
+// tooWide says whether f, laplace's fit of p, predicts the rows that it was made of at more
 // than twice the log loss by its Gaussian than by the mode. To second order the two differ by
 // ½Σ v_i(W_i - l'_i²), v_i being the variances of the predictors and W_i = -l”_i: by no more than
 // half the number of weights that the data determine. Where that is of the size of the loss
@@ -136,7 +136,7 @@ func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
 	plugIn, moderated := 0.0, 0.0
 	for i, s := range eta {
 		p.Stop.Row(i)
-		o, rows := b.Obs(i), p.Rows(i) // of rows that were pooled each is foretold by itself
+		o, rows := b.Obs(i), p.Rows(i) // of rows that were pooled each is predicted by itself
 		o.Weight /= rows
 		logp, _, _ := l.LogLik(o, s)
 		plugIn -= rows * logp

@@ -108,5 +108,5 @@ func farNote(m *kernels.Model, p *gp.Posterior, b *kernels.Batch) string {
 	if sd := math.Sqrt(math.Max(square/n-mean*mean, 0)); !(far > 3*math.Sqrt(signal)) || !(far > sd) {
 		return ""
 	}
-	return fmt.Sprintf("the responses average %.4g, which mean = %.4g and signal_variance = %.4g hardly allow, so that they are taken for noise: subtract it, or learn both ('auto')", mean, p.Mean, p.SignalVariance)
+	return fmt.Sprintf("the responses average %.4g, which mean = %.4g and signal_variance = %.4g make very unlikely, so that they are taken for noise: subtract their average, or learn both ('auto')", mean, p.Mean, p.SignalVariance)
 }

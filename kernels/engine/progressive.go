@@ -128,7 +128,7 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 		if len(b.Time) > 0 {
 			one.Time = append(one.Time[:0], b.Time[i])
 		}
-		to, err := p.state.Foretell(&one)
+		to, err := p.state.Predict(&one)
 		if err != nil {
 			return err
 		}

@@ -188,7 +188,7 @@ func TestProgressiveBeforeTheRow(t *testing.T) {
 	}
 }
 
-// Rows of which nothing more is wanted are not foretold.
+// Rows of which nothing more is wanted are not predicted.
 func TestProgressiveInterrupted(t *testing.T) {
 	adf, err := Find("adf")
 	if err != nil {

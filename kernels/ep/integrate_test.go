@@ -12,9 +12,9 @@ import (
 )
 
 // A fit whose variance is averaged over has the moments of the mixture, a sum over the variance with the fit under
-// each, and foretells what that does: of separated responses by the factors that it keeps, where its own Gaussian would
+// each, and predicts what that does: of separated responses by the factors that it keeps, where its own Gaussian would
 // be off by half the loss and more.
-func TestForetellsAsTheMixture(t *testing.T) {
+func TestPredictsAsTheMixture(t *testing.T) {
 	f := families(t)["logit"]
 	for _, c := range []struct {
 		what    string
@@ -35,19 +35,19 @@ func TestForetellsAsTheMixture(t *testing.T) {
 		}
 		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "full", AutoPrior: true, Integrate: true, SDScale: 2.5, SDFreedom: 3}}
 		p := problem(t, m, rows)
-		foretell := func(f *kernels.Fit) []float64 {
+		predict := func(f *kernels.Fit) []float64 {
 			eta, v := make([]float64, p.N), make([]float64, p.N)
 			if err := p.Predictors(f, eta, v); err != nil {
 				t.Fatal(err)
 			}
 			for i, s := range eta {
-				eta[i], _ = m.Lik.Predict(f.Foretold().Of(s, v[i], 0))
+				eta[i], _ = m.Lik.Predict(f.PredictiveScale().Of(s, v[i], 0))
 			}
 			return eta
 		}
 		got := fit(t, p).Fit
-		if got.Foretold().Plain() == c.factors || strings.Contains(got.Status, mode.Drawn) {
-			t.Errorf("%s: foretold by %v; %s", c.what, got.Foretold(), got.Status)
+		if got.PredictiveScale().Plain() == c.factors || strings.Contains(got.Status, mode.Drawn) {
+			t.Errorf("%s: predicted by %v; %s", c.what, got.PredictiveScale(), got.Status)
 		}
 
 		mixed, total, top := make([]float64, p.N), 0.0, math.NaN()
@@ -64,7 +64,7 @@ func TestForetellsAsTheMixture(t *testing.T) {
 			}
 			w := math.Exp(log - top)
 			total += w
-			for i, q := range foretell(at) {
+			for i, q := range predict(at) {
 				mixed[i] += w * q
 			}
 			for j, b := range at.Beliefs {
@@ -80,7 +80,7 @@ func TestForetellsAsTheMixture(t *testing.T) {
 		}
 		own := *got
 		own.Learnt = nil
-		have, moments, want := loss(foretell(got), 1), loss(foretell(&own), 1), loss(mixed, total)
+		have, moments, want := loss(predict(got), 1), loss(predict(&own), 1), loss(mixed, total)
 		t.Logf("%s: log loss %.4f, by the moments %.4f, of the mixture %.4f", c.what, have, moments, want)
 		// 0.002 nats a row are what a Gaussian may be off by.
 		if math.Abs(have-want) > 0.002 || c.factors && moments < 1.5*want {

@@ -19,7 +19,7 @@ func classModels(f *kernels.Fit) ([]*model, error) {
 	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
 		return nil, err
 	}
-	f = f.Foretelling()
+	f = f.ForPrediction()
 	var out []*model
 	for k, name := range f.Classes {
 		if err := checkText("class", name); err != nil {

@@ -65,7 +65,7 @@ func newModel(f *kernels.Fit) (*model, error) {
 	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
 		return nil, err
 	}
-	return layModel(f.Foretelling(), 0, false)
+	return layModel(f.ForPrediction(), 0, false)
 }
 
 // layModel is newModel of beliefs from base on among those of the covariance.

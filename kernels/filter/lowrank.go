@@ -900,7 +900,7 @@ func (l *lowRank) size() int64 {
 func (l *lowRank) status() string {
 	switch {
 	case l.convex > 0:
-		return fmt.Sprintf("%d rows that would raise the variance moved the mean only: low rank adds precision", l.convex)
+		return fmt.Sprintf("%d rows that would raise the variance moved the mean only: a low rank can only add precision", l.convex)
 	case l.asked > l.p:
 		return fmt.Sprintf("rank %d was cut to the %d weights there are", l.asked, l.p)
 	case l.dropped > 1e-12:

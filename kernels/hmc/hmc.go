@@ -511,7 +511,7 @@ func (r *Result) normal() (*gauss.Normal, error) {
 }
 
 // apartNote is said where the beliefs have no covariances, but weights meet in rows.
-const apartNote = "; covariances are not kept of more than %d weights, nor of as many as there are draws: each weight has its own variance, but those of predictions and of differences are off where weights are tied"
+const apartNote = "; covariances are not kept of more than %d weights, nor of as many as there are draws: each weight has its own variance, but variances of predictions and of differences are wrong where weights are correlated"
 
 // apart is apartNote where it is so: g is of the coordinates that were sampled.
 func (s *sampling) apart(g *gauss.Normal) string {

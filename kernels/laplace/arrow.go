@@ -726,7 +726,7 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 }
 
 const looseNote = "of the correlated weights of a level, more than 5,000 in all, the fit keeps the variances and the covariances with other weights, but not those between them: " +
-	"intervals of predictions for these levels are of weights that are independent given the others; means and what was learnt are exact"
+	"intervals of predictions for these levels take their weights as independent given the others; means and what was learnt are exact"
 
 // arrowNormal is the posterior with mean w, root and p that of the block: an arrowhead where
 // leaves are single weights, else full up to fullWeights, beyond that an arrowhead that lacks

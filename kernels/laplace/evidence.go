@@ -652,7 +652,7 @@ func (h *learner) learnt() string {
 			if at > 0 {
 				end = "upper"
 			}
-			out = append(out, fmt.Sprintf("the evidence rises towards the %s end of the range of the dispersion, at which it stands", end))
+			out = append(out, fmt.Sprintf("the evidence rises towards the %s end of the range of the dispersion, where it was left", end))
 			continue
 		}
 		out = append(out, fmt.Sprintf("the evidence rises towards the end of the range of the shape, %.3g", math.Exp(h.theta[k])))

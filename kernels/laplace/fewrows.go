@@ -48,7 +48,7 @@ func (h *learner) fewRows() (notes []string) {
 		if off[k] < 0 {
 			way = "large"
 		}
-		notes = append(notes, fmt.Sprintf("the learnt variance of column %s rests on Laplace's approximation, with few rows a level: its root is too %s by %.2g %% to the next order, %.2g of its standard deviation; ep with prior_variance 'auto' (method: 'ep') does not have that error", name, way, 100*math.Abs(math.Expm1(-0.5*math.Abs(off[k]))), math.Abs(off[k])/sd[k]))
+		notes = append(notes, fmt.Sprintf("the learnt variance of column %s rests on Laplace's approximation, with few rows a level: its square root is too %s by %.2g %% to the next order, %.2g of its standard deviation; ep with prior_variance 'auto' (method: 'ep') does not have that error", name, way, 100*math.Abs(math.Expm1(-0.5*math.Abs(off[k]))), math.Abs(off[k])/sd[k]))
 	}
 	return notes
 }

@@ -194,17 +194,17 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 			f.Status = apart
 			return f, nil
 		}
-		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the %s; take another around this fit", n.distance, end)
+		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior standard deviations from the %s; take another around this fit", n.distance, end)
 	}
 	return f, nil
 }
 
-// separated is what a status says where the mode foretells the responses at less than a nat a weight, and at
+// separated is what a status says where the mode predicts the responses at less than a nat a weight, and at
 // less than nearlyNone a row, which few rows do not: all that the rows say of the weights lies in few. Rows that
 // are kept are held against the Gaussian itself.
 const nearlyNone = 0.02
 
-const separated = "the responses are all but separated: the likelihood is flat at the mode, where laplace's Gaussian is too wide; ep with prior_variance 'auto' of the rows in memory has the posterior"
+const separated = "the responses are almost separated: the likelihood is flat at the mode, where laplace's Gaussian is too wide; ep with prior_variance 'auto' of the rows in memory has the posterior"
 
 // learn goes to the θ where the next pass is to look: that of the highest evidence, or with
 // Integrate the mode of its posterior, where around is not nil. The log evidence is the highest.

@@ -49,7 +49,7 @@ func (h *learner) mulCovRows(ev *evidence, v []float64) []float64 {
 }
 
 // Where the Hessian leaves curvature out, q does not have the posterior's variances.
-const thirdNote = "third_order is left out: the Hessian lacks curvature, and so do the variances that it is made of"
+const thirdNote = "third_order is left out: the Hessian lacks curvature, and so do the variances that it needs"
 
 // thirdOrder gives the Gaussian bl the mean to third order where the model asks for it, ev being
 // that of the mode where the search stands, bl's own or near the middle of the mixture that bl is;

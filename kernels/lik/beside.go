@@ -53,5 +53,5 @@ func Beside(fit, mean, weight float64) string {
 	if !(fit < mean-besideMean) {
 		return ""
 	}
-	return fmt.Sprintf("the fit's own rows have a log loss of %.4g under it, worse than the %.4g of their mean alone: an offset, a prior or weights that are given keep it from what they say", -fit/weight, -mean/weight)
+	return fmt.Sprintf("the fit's own rows have a log loss of %.4g under it, worse than the %.4g of their mean alone: a given offset, prior or weights keep the fit away from them", -fit/weight, -mean/weight)
 }

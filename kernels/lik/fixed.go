@@ -33,7 +33,7 @@ type Fixed struct {
 	sum        float64 // gamma, negbinomial, gaussian
 	at         []float64
 	size       sizeSums
-	trials     *Foretold // binomial, whose law has no such parameter
+	trials     *OneStep // binomial, whose law has no such parameter
 }
 
 // sizeSums are what negbinomial needs besides: by what sum grows with the factor of 1/k, and its
@@ -51,7 +51,7 @@ func NewFixed(l Likelihood) *Fixed {
 	case gamma, negbinomial, gaussian, gaussianLog:
 		return &Fixed{}
 	case binomial:
-		return &Fixed{trials: &Foretold{}}
+		return &Fixed{trials: &OneStep{}}
 	case studentT:
 		return &Fixed{at: make([]float64, fixedGrid)}
 	}
@@ -282,7 +282,7 @@ func (f *Fixed) Note(l Likelihood) string {
 	if !ok || errors < fixedErrors || factor < fixedFactorSaid && factor > 1/fixedFactorSaid {
 		return ""
 	}
-	name, is, less, learns := "shape", 0.0, factor > 1, "take a method that keeps the rows and learns it"
+	name, is, less, learns := "shape", 0.0, factor > 1, "use a method that keeps the rows and learns it"
 	switch l := l.(type) {
 	case gamma:
 		is = l.shape
@@ -299,5 +299,5 @@ func (f *Fixed) Note(l Likelihood) string {
 	if less {
 		wide = "wide"
 	}
-	return fmt.Sprintf("%s %.3g is not what the rows say, which is about %.3g: deviations and intervals are too %s; give that, or %s", name, is, is*factor, wide, learns)
+	return fmt.Sprintf("%s %.3g does not agree with the rows, which say about %.3g: standard deviations and intervals are too %s; give that value, or %s", name, is, is*factor, wide, learns)
 }

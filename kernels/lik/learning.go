@@ -311,7 +311,7 @@ func (g *Learning) Note(known int64) string {
 	case nu < 1:
 		return fmt.Sprintf("dispersion %.3g is a guess: the rows determine %.3g weights and leave less than one degree of freedom to learn it from", g.dispersion, weights)
 	}
-	return fmt.Sprintf("dispersion %.3g rests on %.2g degrees of freedom, which is what the rows leave beside %.3g weights: intervals are too narrow", g.dispersion, nu, weights)
+	return fmt.Sprintf("dispersion %.3g rests on %.2g degrees of freedom, all that the rows leave beside %.3g weights: intervals are too narrow", g.dispersion, nu, weights)
 }
 
 // Recast brings the variance to responses that are ratio times themselves.

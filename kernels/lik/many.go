@@ -80,7 +80,7 @@ func (g gaussian) many(y, weight, s, d1, curv []float64) (sum float64) {
 // their logarithm is taken, too.
 const some = 256
 
-// many has no branch on what a row says: at random ones half are foretold wrong. Without weights
+// many has no branch on what a row says: at random ones half are predicted wrong. Without weights
 // the logarithms of 1 + e^-|s| are one of their product.
 func (logit) many(y, weight, s, d1, curv []float64) (sum float64) {
 	var up, down [some]float64

@@ -26,7 +26,7 @@ type Overdispersion struct {
 	past          float64 // rows that came before the start, of which no more is known
 	begun, told   float64 // rows, and their info, that came before it and are known
 	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
-	far           Foretold
+	far           OneStep
 }
 
 // FirstShape is the information about log r that learning starts with: a deviation of 1.5.
@@ -230,7 +230,7 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 			sum.Several += o.Weight
 		}
 		d := o.Y/size - mean
-		if v == 0 && d == 0 && within == 0 { // as foretold, beyond all digits
+		if v == 0 && d == 0 && within == 0 { // as predicted, beyond all digits
 			return
 		}
 		square, a, each := (o.Weight*size*d*d+within)/v, min(size*v, 1), o.Weight/rows
@@ -304,7 +304,7 @@ func OverdispersionNote(l Likelihood, of string, ratio, errors, skew float64) st
 	return fmt.Sprintf("the %s vary %.3g times as much as %s allows (Pearson dispersion%s)%s: %s", what, ratio, l.Family(), of, tooSmall, use)
 }
 
-const tooSmall = ", so that deviations of weights are too small"
+const tooSmall = ", so that the weights' standard deviations are too small"
 
 // IsOverdispersionNote says whether a sentence is OverdispersionNote's.
 func IsOverdispersionNote(sentence string) bool {

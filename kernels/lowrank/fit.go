@@ -181,7 +181,7 @@ func lost(r *Reduced, s *solver, mean []float64) string {
 	if !(worse > max(lostEach*n, lostInAll)) {
 		return ""
 	}
-	return fmt.Sprintf("the mean weights tell the rows by %.2g nats each worse than the low rank does, which gives what it saw to the columns of the largest prior variance: a higher rank would not, nor one prior variance for all", worse/n)
+	return fmt.Sprintf("the mean weights predict the rows by %.2g nats each worse than the low rank does, which assigns what it saw to the columns of largest prior variance: a higher rank, or one prior variance for all, would not", worse/n)
 }
 
 // note keeps in f what was learnt of dispersion and shape.

@@ -115,7 +115,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	}
 	for _, name := range l.Names {
 		if name != "" && p.Options.Integrate {
-			out.point = "learnt prior variances are those of the highest evidence: what the rows leave open of them is not in the deviations (laplace and ep integrate over them)"
+			out.point = "learnt prior variances are those of the highest evidence: their uncertainty is not in the standard deviations (laplace and ep integrate over them)"
 		}
 	}
 	for i, v := range vs {

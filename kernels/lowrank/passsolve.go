@@ -398,7 +398,7 @@ func (p *passProblem) fit() (f *kernels.Fit, distance float64, err error) {
 	case worse:
 		f.Status = "no convergence yet: the step led too far, and the next pass looks nearer to where it began; take it around this state"
 	case !f.Converged:
-		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the mode; take another around this state", distance)
+		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior standard deviations from the mode; take another around this state", distance)
 	default:
 		f.Status = n.r.rankNote()
 		switch {

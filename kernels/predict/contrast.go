@@ -34,7 +34,7 @@ func (s *Scorer) Contrast(b *kernels.Batch, i, j int, level float64) (c Contrast
 			return c, err
 		}
 	}
-	return ContrastOf(s.Lik, s.foretold, ms, vs, level)
+	return ContrastOf(s.Lik, s.predictive, ms, vs, level)
 }
 
 // ContrastOf is the contrast of two predictors: means and variances of the first, of the
@@ -45,7 +45,7 @@ func (s *Scorer) Contrast(b *kernels.Batch, i, j int, level float64) (c Contrast
 // to about 1e-8 of its deviation, its interval to about 1e-5. Cost: some thousands of
 // evaluations of the inverse link, a tenth of a millisecond; none for the identity.
 // Errors: a level outside (0, 1).
-func ContrastOf(l lik.Likelihood, k kernels.Foretold, mean, variance [3]float64, level float64) (c Contrast, err error) {
+func ContrastOf(l lik.Likelihood, k kernels.PredictiveScale, mean, variance [3]float64, level float64) (c Contrast, err error) {
 	if err := CheckLevel(level); err != nil {
 		return c, err
 	}

@@ -98,7 +98,7 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 }
 
 // Averaged is out for a fit whose responses are told from a Gaussian other than the posterior N(m, v) of the predictor
-// (kernels.Foretold): that is of weights of one size, which the row has taught too. Its Reach is at least the row's
+// (kernels.PredictiveScale): that is of weights of one size, which the row has taught too. Its Reach is at least the row's
 // share of the posterior's precision. Errors: those of InfluenceOf.
 func (out LeftOut) Averaged(l lik.Likelihood, o lik.Obs, m, v float64) (LeftOut, error) {
 	f, err := InfluenceOf(l, o, m, v)

@@ -5,7 +5,7 @@
 // For a row x the posterior N(μ, Σ) gives s = xᵀw + offset ~ N(m, v), m = xᵀμ +
 // offset, v = xᵀΣx. Features that the fit has not seen have their prior and are
 // independent. All else is a function of the likelihood, m and v; what it says of a response
-// is told from the Gaussian that kernels.Foretold makes of them.
+// is told from the Gaussian that kernels.PredictiveScale makes of them.
 package predict
 
 import (
@@ -167,16 +167,16 @@ type Scorer struct {
 	Fit *kernels.Fit
 	Lik lik.Likelihood
 
-	square   *root    // of a low-rank covariance, made by the first draw
-	hashes   []uint64 // of the beliefs' names, made by the first draw that needs them
-	foretold kernels.Foretold
-	beside   Beside // where learnt
-	learnt   bool
-	at       []int
-	val      []float64
-	unknown  []kernels.Related
-	spread   kernels.Spread
-	room     kernels.Room
+	square     *root    // of a low-rank covariance, made by the first draw
+	hashes     []uint64 // of the beliefs' names, made by the first draw that needs them
+	predictive kernels.PredictiveScale
+	beside     Beside // where learnt
+	learnt     bool
+	at         []int
+	val        []float64
+	unknown    []kernels.Related
+	spread     kernels.Spread
+	room       kernels.Room
 }
 
 // New prepares a fit of one response. The fit is kept and must not change.
@@ -227,7 +227,7 @@ func (s *Scorer) Clone() *Scorer {
 
 func newScorer(s Scorer) *Scorer {
 	s.spread.Under(&s.Fit.Covariance)
-	s.foretold = s.Fit.Foretold()
+	s.predictive = s.Fit.PredictiveScale()
 	return &s
 }
 
@@ -303,11 +303,11 @@ func (s *Scorer) linear(b *kernels.Batch, i int, anew bool) (m, v float64, err e
 	return m, v, nil
 }
 
-// Foretell is the Gaussian of the linear predictor of row i from which its response is told: that
-// of Linear, but where the fit keeps factors for it (kernels.Foretold).
-func (s *Scorer) Foretell(b *kernels.Batch, i int) (m, v float64, err error) {
+// Predictive is the Gaussian of the linear predictor of row i from which its response is told: that
+// of Linear, but where the fit keeps factors for it (kernels.PredictiveScale).
+func (s *Scorer) Predictive(b *kernels.Batch, i int) (m, v float64, err error) {
 	if m, v, err = s.Linear(b, i); err == nil {
-		m, v = s.foretold.Of(m, v, b.Shift(i))
+		m, v = s.predictive.Of(m, v, b.Shift(i))
 	}
 	return m, v, err
 }
@@ -318,7 +318,7 @@ func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
 	if err := k.Check(); err != nil {
 		return 0, err
 	}
-	m, v, err := s.Foretell(b, i)
+	m, v, err := s.Predictive(b, i)
 	if err != nil {
 		return 0, err
 	}
@@ -327,7 +327,7 @@ func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
 
 // Dist is the predictive distribution of row i.
 func (s *Scorer) Dist(b *kernels.Batch, i int, level float64) (Dist, error) {
-	m, v, err := s.Foretell(b, i)
+	m, v, err := s.Predictive(b, i)
 	if err != nil {
 		return Dist{}, err
 	}
@@ -339,7 +339,7 @@ func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
 	if err := b.Check(); err != nil {
 		return 0, err
 	}
-	m, v, err := s.Foretell(b, i)
+	m, v, err := s.Predictive(b, i)
 	if err != nil {
 		return 0, err
 	}
@@ -349,7 +349,7 @@ func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
 // PMF is the predictive probability of the count k for row i, whose response is not
 // read.
 func (s *Scorer) PMF(b *kernels.Batch, i int, k float64) (float64, error) {
-	m, v, err := s.Foretell(b, i)
+	m, v, err := s.Predictive(b, i)
 	if err != nil {
 		return 0, err
 	}
@@ -373,24 +373,24 @@ func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 	if err != nil {
 		return Influence{}, err
 	}
-	m, v = s.foretold.Of(m, v, b.Shift(i))
+	m, v = s.predictive.Of(m, v, b.Shift(i))
 	out, err := s.LeaveOut(b, i, m, v, AtMode)
 	n.LOO = out.LogDensity
 	return n, err
 }
 
-// LeaveOut is LeaveOut of row i, whose response is told from N(m, v) (Foretell), with what the fit has learnt beside its weights.
+// LeaveOut is LeaveOut of row i, whose response is told from N(m, v) (Predictive), with what the fit has learnt beside its weights.
 func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (LeftOut, error) {
 	if err := b.Check(); err != nil {
 		return LeftOut{}, err
 	}
 	out, err := LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) {
 		if m, v, err = s.linear(b, i, true); err == nil {
-			m, v = s.foretold.Of(m, v, b.Shift(i))
+			m, v = s.predictive.Of(m, v, b.Shift(i))
 		}
 		return m, v, err
 	})
-	if err != nil || s.foretold.Plain() {
+	if err != nil || s.predictive.Plain() {
 		return out, err
 	}
 	if m, v, err = s.Linear(b, i); err != nil {

@@ -526,20 +526,20 @@ func TestWidePredictor(t *testing.T) {
 
 // The factors that a fit keeps are those of the Gaussian that responses are told from: the same as of a fit with the
 // beliefs scaled, unseen features and offsets included, and drawn from that. The posterior stays.
-func TestForetold(t *testing.T) {
+func TestPredictiveScale(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 6))
 	for _, form := range []gauss.Form{gauss.Diagonal, gauss.Full} {
 		f, _ := fitOf(rng, form)
 		plain, own := scorer(t, f), *f
-		if f.Foretelling() != f {
+		if f.ForPrediction() != f {
 			t.Error("a fit without factors is copied")
 		}
-		own.Keep(kernels.KeptForetold, 0.6, 0.2)
+		own.Keep(kernels.KeptPredictive, 0.6, 0.2)
 		if err := own.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		s, told := scorer(t, &own), scorer(t, own.Foretelling())
-		if !told.Fit.Foretold().Plain() {
+		s, told := scorer(t, &own), scorer(t, own.ForPrediction())
+		if !told.Fit.PredictiveScale().Plain() {
 			t.Error("the factors would be taken twice")
 		}
 		close14 := kerneltest.Tol{Abs: 1e-14, Rel: 1e-14} // sums of four terms
@@ -558,7 +558,7 @@ func TestForetold(t *testing.T) {
 		if m, v, err := s.Linear(at(s), 0); err != nil || m != wm || v != wv {
 			t.Errorf("%v: the posterior is N(%v, %v), %v; want N(%v, %v)", form, m, v, err, wm, wv)
 		}
-		m, v, err := s.Foretell(at(s), 0)
+		m, v, err := s.Predictive(at(s), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ func (s *Snapshot) Predict(r Row, kind predict.Kind) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	m, v = s.foretold.Of(m, v, r.Offset)
+	m, v = s.predictive.Of(m, v, r.Offset)
 	return predict.Expected(s.lik, kind, m, v), nil
 }
 
@@ -66,7 +66,7 @@ func (s *Snapshot) Dist(r Row, level float64) (predict.Dist, error) {
 	if err != nil {
 		return predict.Dist{}, err
 	}
-	m, v = s.foretold.Of(m, v, r.Offset)
+	m, v = s.predictive.Of(m, v, r.Offset)
 	return predict.DistOf(s.lik, m, v, level)
 }
 

@@ -24,24 +24,24 @@ import (
 // Beliefs lie in a hash table of their names, two a cache line; names up to 15 bytes
 // are part of it.
 type Snapshot struct {
-	fit       *kernels.Fit
-	foretold  kernels.Foretold
-	lik       lik.Likelihood
-	table     []entry
-	place     []int32  // by entry: the belief, -1 for an intercept without; nil while the covariance is diagonal
-	long      []string // names over 15 bytes
-	mask      uint32
-	seed      maphash.Seed
-	salt      uint64 // of the hash of short names
-	unseen    entry  // the prior of a feature that has no belief,
-	missing   entry  // of an intercept in a fit without
-	simple    bool   // diagonal, names are not hashed into slots, no columns
-	intercept uint32 // its entry, of hash first
-	first     uint64
-	spread    kernels.Spread
-	buffers   sync.Pool
-	columns   *columns // that the fit remembers, nil for none
-	named     sync.Pool
+	fit        *kernels.Fit
+	predictive kernels.PredictiveScale
+	lik        lik.Likelihood
+	table      []entry
+	place      []int32  // by entry: the belief, -1 for an intercept without; nil while the covariance is diagonal
+	long       []string // names over 15 bytes
+	mask       uint32
+	seed       maphash.Seed
+	salt       uint64 // of the hash of short names
+	unseen     entry  // the prior of a feature that has no belief,
+	missing    entry  // of an intercept in a fit without
+	simple     bool   // diagonal, names are not hashed into slots, no columns
+	intercept  uint32 // its entry, of hash first
+	first      uint64
+	spread     kernels.Spread
+	buffers    sync.Pool
+	columns    *columns // that the fit remembers, nil for none
+	named      sync.Pool
 }
 
 // entry is a feature: its key and its weight. The key of an empty one is none's.
@@ -70,7 +70,7 @@ func New(f *kernels.Fit) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{fit: f, foretold: f.Foretold(), lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f, nil)}
+	s := &Snapshot{fit: f, predictive: f.PredictiveScale(), lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f, nil)}
 	s.unseen.Weight, s.missing.Weight = f.Prior.Of(nil), f.Prior.Of([]byte(kernels.Intercept))
 	s.spread.Under(&f.Covariance)
 	s.spread.Prepare()

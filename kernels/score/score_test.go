@@ -92,7 +92,7 @@ func TestSameAsPredict(t *testing.T) {
 				bits := rapid.SampledFrom([]int{0, 0, 4}).Draw(rt, "hash_bits")
 				f := fitOf(t, rng, in.Family, link, rapid.IntRange(0, 30).Draw(rt, "p"), form, rapid.Bool().Draw(rt, "intercept"), bits)
 				if form != gauss.LowRank && rapid.Bool().Draw(rt, "foretold") {
-					f.Keep(kernels.KeptForetold, 0.2+rng.Float64(), rng.Float64())
+					f.Keep(kernels.KeptPredictive, 0.2+rng.Float64(), rng.Float64())
 				}
 				s, err := score.New(f)
 				if err != nil {

@@ -70,7 +70,7 @@ func (s *Scorer) Contrasts(b *kernels.Batch, i, j int, level float64) ([]Contras
 		out[k] = Contrast{Class: s.Fit.Classes[k], ResponsePositive: 0.5}
 		out[k].Estimate, out[k].Positive = predict.Normal(m, v, level)
 	}
-	s.foretell(mean, cov, rows.shift...)
+	s.rescale(mean, cov, rows.shift...)
 	switch {
 	case still || c == 1:
 	case c == 2:

@@ -104,7 +104,7 @@ type events struct {
 }
 
 // events of the rows; nil where some weights are known.
-func (h *learner) events() mode.Foretell {
+func (h *learner) events() mode.Predictor {
 	if h.x.Knows() {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (e *events) Under(g *gauss.Normal) []float64 {
 	return e.By(kernels.Unscaled)
 }
 
-func (e *events) By(k kernels.Foretold) []float64 {
+func (e *events) By(k kernels.PredictiveScale) []float64 {
 	e.out = e.out[:0]
 	mean, pinned := make([]float64, e.search.a), e.classes.Pinned >= 0
 	for i, m := range e.mean {

@@ -108,8 +108,8 @@ func TestIntegrateSeparated(t *testing.T) {
 	d := separated(rand.New(rand.NewPCG(2, 4)), 40, 8, 3, 0)
 	m := model(kernels.Options{AutoPrior: true, Integrate: true})
 	f := fit(t, m, d, names(3))
-	if k := f.Foretold(); k.Plain() || !(k.Variance < 0.7) || strings.Contains(f.Status, mode.Drawn) {
-		t.Errorf("foretold by %v; %s", k, f.Status)
+	if k := f.PredictiveScale(); k.Plain() || !(k.Variance < 0.7) || strings.Contains(f.Status, mode.Drawn) {
+		t.Errorf("predicted by %v; %s", k, f.Status)
 	}
 	e := fit(t, model(kernels.Options{AutoPrior: true}), d, names(3))
 	got, at := trainingLoss(t, f, d), trainingLoss(t, e, d)

@@ -9,16 +9,16 @@ import (
 )
 
 // An offset is no part of the weights: factors of predictions leave it as it is.
-func TestForetoldOffset(t *testing.T) {
+func TestPredictiveOffset(t *testing.T) {
 	nan := math.NaN()
 	f := &kernels.Fit{Family: "categorical", Link: "softmax", Dispersion: 1, Shape: nan, Time: nan, Prior: kernels.DefaultPrior, Classes: []string{"a", "b", "c"}}
 	for _, w := range []kernels.Weight{{Mean: 2, Variance: 1}, {Mean: -1, Variance: 3}, {}} { // c is the reference
 		f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: "x", Weight: w})
 	}
-	f.Keep(kernels.KeptForetold, 0.5, 0.2)
+	f.Keep(kernels.KeptPredictive, 0.5, 0.2)
 	var p [2][3]float64
 	var contrasts [2][]Contrast
-	for k, of := range []*kernels.Fit{f, f.Foretelling()} {
+	for k, of := range []*kernels.Fit{f, f.ForPrediction()} {
 		s, err := NewScorer(of)
 		if err != nil {
 			t.Fatal(err)
@@ -44,10 +44,10 @@ func TestForetoldOffset(t *testing.T) {
 	}
 	for c := range p[0] {
 		if math.Abs(p[0][c]-p[1][c]) > 1e-12 {
-			t.Errorf("class %s: %v, by the beliefs that foretell %v", f.Classes[c], p[0][c], p[1][c])
+			t.Errorf("class %s: %v, by the beliefs that predict %v", f.Classes[c], p[0][c], p[1][c])
 		}
 		if a, b := contrasts[0][c].Response, contrasts[1][c].Response; math.Abs(a.Mean-b.Mean) > 1e-12 || math.Abs(a.SD-b.SD) > 1e-12 {
-			t.Errorf("contrast of class %s: %v, by the beliefs that foretell %v", f.Classes[c], a, b)
+			t.Errorf("contrast of class %s: %v, by the beliefs that predict %v", f.Classes[c], a, b)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Scorer struct {
 	*predict.Names // its beliefs are places within a class
 	Fit            *kernels.Fit
 
-	foretold kernels.Foretold
+	predictive kernels.PredictiveScale
 
 	p     int // beliefs of a class
 	known []bool
@@ -51,7 +51,7 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
 		return nil, err
 	}
-	s := &Scorer{Fit: f, foretold: f.Foretold(), p: len(f.Beliefs) / max(c, 1), mean: make([]float64, c), cov: make([]float64, c*c), known: make([]bool, c)}
+	s := &Scorer{Fit: f, predictive: f.PredictiveScale(), p: len(f.Beliefs) / max(c, 1), mean: make([]float64, c), cov: make([]float64, c*c), known: make([]bool, c)}
 	if s.p*c != len(f.Beliefs) {
 		return nil, fmt.Errorf("%d beliefs for %d classes; allowed: as many for each", len(f.Beliefs), c)
 	}
@@ -74,7 +74,7 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 // Clone returns a Scorer for another goroutine.
 func (s *Scorer) Clone() *Scorer {
 	c := len(s.Fit.Classes)
-	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, foretold: s.foretold, p: s.p, known: s.known, mean: make([]float64, c), cov: make([]float64, c*c)}
+	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, predictive: s.predictive, p: s.p, known: s.known, mean: make([]float64, c), cov: make([]float64, c*c)}
 }
 
 // Linear is the joint Gaussian of the predictors of row i of b: means by class, and
@@ -171,21 +171,21 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 	if err != nil {
 		return err
 	}
-	s.foretell(mean, cov, b.Shift(i))
+	s.rescale(mean, cov, b.Shift(i))
 	s.mix.probabilities(dst, mean, cov, kind)
 	return nil
 }
 
-// foretell has the predictors of all classes of some rows, of which they have those offsets, foretell the responses.
-func (s *Scorer) foretell(mean, cov []float64, offsets ...float64) {
-	if s.foretold.Plain() {
+// rescale has the predictors of all classes of some rows, of which they have those offsets, predict the responses.
+func (s *Scorer) rescale(mean, cov []float64, offsets ...float64) {
+	if s.predictive.Plain() {
 		return
 	}
-	s.foretold.Scale(mean, cov)
+	s.predictive.Scale(mean, cov)
 	c := len(s.known)
 	for k := range mean {
 		if !s.known[k%c] { // it has the offset, which is no part of the weights
-			mean[k] += (1 - s.foretold.Mean) * offsets[k/c]
+			mean[k] += (1 - s.predictive.Mean) * offsets[k/c]
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // calibration sums what binary responses and counts were above what the filter expected of them before they
-// came. With mean M and variance V of a response as foretold,
+// came. With mean M and variance V of a response as predicted,
 //
 //	score = Σ a (y - M),  information = Σ a² V,  a = 1 (binary), M/V (counts)
 //
@@ -60,7 +60,7 @@ func (c *calibration) count(a, d, variance float64) {
 }
 
 // A sentence is said where the shift is a quarter and more of what was expected, and three of its own deviations
-// from none: those that the model foretells or those that the responses show, whichever are more, so that counts
+// from none: those that the model predicts or those that the responses show, whichever are more, so that counts
 // that vary more than their law allows are none. Of fewer than five expected events chance is skewed. Of 8,000
 // ordinary streams of 600 and 1,000 rows eight had it, all with some ten events or fewer.
 const (
@@ -83,5 +83,5 @@ func (c *calibration) note(l lik.Likelihood) string {
 	if c.score > 0 {
 		way = "more"
 	}
-	return fmt.Sprintf("%s %s came than were expected before each row, by %.2g of their deviations: one pass has not found their rate, and its intervals may miss it; a method that keeps all rows, such as laplace, has it", way, what, math.Abs(c.score)/sd)
+	return fmt.Sprintf("%s %s came than the rows before them predicted, by %.2g standard deviations: one pass has not found their rate, and its intervals may miss it; a method that keeps all rows, such as laplace, finds it", way, what, math.Abs(c.score)/sd)
 }

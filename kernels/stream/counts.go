@@ -103,7 +103,7 @@ const (
 // note is "" or a sentence.
 func (c *spread) note(l lik.Likelihood) string {
 	if c.wide > 0 {
-		return fmt.Sprintf("%d rows came to a linear predictor of standard deviation above %d: their expected counts are held at two of them above the median", c.wide, widest)
+		return fmt.Sprintf("%d rows had a linear predictor of standard deviation above %d: their expected counts are capped at two of them above the median", c.wide, widest)
 	}
 	if c.sized != nil {
 		return c.sized.Note()

@@ -9,7 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// course is what the responses were like as they came: whether the filter foretold them
+// course is what the responses were like as they came: whether the filter predicted them
 // better than their own mean does, and whether equal ones came in long runs, which ruins
 // one pass. It begins with row courseBegins: few rows show nothing, and a small group is
 // spared the memory. Cost: some ten additions a row.
@@ -191,7 +191,7 @@ func logRuns(most, ones, zeros float64) float64 {
 // variance follows the mean, do not reach.
 const farInnovation = 50
 
-// worse says whether the rows' mean alone, whose log density is base, foretells them better than f's
+// worse says whether the rows' mean alone, whose log density is base, predicts them better than f's
 // filter did, which had the log density score.
 func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
 	if c == nil || innovates(p.rule) && !p.linear { // its noise is that of a measurement
@@ -211,12 +211,12 @@ func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
 	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {
-		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where that is sure", -f.LogEvidence/float64(f.N)))
+		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where the mean is near 0 or 1", -f.LogEvidence/float64(f.N)))
 	}
 	switch {
 	case c == nil || p.Drifts: // of few rows there is none
 	case c.order(&p.answers):
-		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or take a method that keeps them, such as laplace")
+		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or use a method that keeps them, such as laplace")
 	case p.calibrates && !innovates(p.rule):
 		status = kernels.Join(status, c.calibration.note(p.Model.Lik))
 	}

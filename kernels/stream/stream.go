@@ -53,7 +53,7 @@ type Plan struct {
 	slow       bool
 	answers    answers
 	calibrates bool          // whether a course says how many events or counts were expected
-	foretells  bool          // log Z of a row of weight 1 is the probability of its binary response
+	predicts   bool          // log Z of a row of weight 1 is the probability of its binary response
 	linear     bool          // log Z is that of innovations under the likelihood's own noise
 	begins     int64         // rows, those of a fit continued included, before a course
 	names      *kernels.Dict // the features that the model names
@@ -203,7 +203,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 	}
 	p.up, err = c.Rule.Bind(m)
 	if _, ok := p.up.(exact); ok {
-		p.foretells = m.Lik.Traits().Binary
+		p.predicts = m.Lik.Traits().Binary
 	}
 	return p, learn, err
 }
@@ -728,7 +728,7 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 		s.course.see(y, &p.answers)
 		switch {
 		case p.Drifts || !p.calibrates:
-		case p.foretells && o.Weight == 1:
+		case p.predicts && o.Weight == 1:
 			s.course.meetBinary(o.Y, r.t.LogZ)
 		default:
 			l := p.Model.Lik
@@ -1309,7 +1309,7 @@ func (s *State) priorsNote() string {
 	if !given || len(m.Priors)+len(m.PriorBy) > 0 || s.n == 0 || !m.Forgets() && !(moving > 0 && s.moved) {
 		return ""
 	}
-	return "the fit that this one goes on from was given priors of single features or columns, which are not part of it: its weights went back to the default prior in their place; give the option again"
+	return "the fit that this one continues was given priors of single features or columns, which a fit does not keep: weights went back to the default prior instead; give the option again"
 }
 
 // parameters notes in f what belief k learnt of dispersion and shape. That of gaussian responses
@@ -1355,7 +1355,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 		say(s.merged > 0 && s.plan.Drifts, "parts fitted apart (by several threads or over parts of a window, in no common order) were merged: with drift the answer is approximate")
 	}
 	say(s.cut > 0, "%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
-	say(s.sure > 0, "%d steps ended over %d of their own deviations from the mode of their row, whose response was far from what was foretold: beliefs are too sure of where they led, while adf has the exact moments of such rows", s.sure, MaxLeft)
+	say(s.sure > 0, "%d steps ended over %d of their own standard deviations from the mode of their row, whose response was far from its prediction: beliefs are too certain there, while adf has the exact moments of such rows", s.sure, MaxLeft)
 	if y := s.constant(); y != nil {
 		say(true, "all responses are %.6g: nothing says how far others would lie, and intervals have no width", y.Center)
 	} else if b.learning != nil {

@@ -47,7 +47,7 @@ func (f *Fits) Apart(path string) (apart, gaps bool, err error) {
 	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
 		return false, false, nil
 	}
-	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda bglm_l: bglm_l.name), '"+kernels.KeptForetold+"')), false), "+
+	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda bglm_l: bglm_l.name), '"+kernels.KeptPredictive+"')), false), "+
 		"coalesce(bool_or(list_sum(list_transform(fit.columns, lambda bglm_c: bglm_c.missing)) > 0 AND len(list_filter(fit.beliefs, lambda bglm_b: suffix(bglm_b.feature, "+quote.Text(kernels.IsNull)+"))) > 0), false) FROM "+f.Table, &apart, &gaps)
 	return apart, gaps, err
 }

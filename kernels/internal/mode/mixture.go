@@ -89,9 +89,9 @@ func Guess(p *kernels.Problem, variance, before []float64, prior, averaged bool)
 	case left >= leastFreedom && (averaged || left >= narrowFreedom):
 		return ""
 	case left >= leastFreedom:
-		return fmt.Sprintf("the dispersion rests on %.2g degrees of freedom, which is what the rows leave beside %.2g weights: intervals under it alone are too narrow", left, known)
+		return fmt.Sprintf("the dispersion rests on %.2g degrees of freedom, all that the rows leave beside %.2g weights: intervals that take it as known are too narrow", left, known)
 	case prior:
-		why = ", more its prior's word than that of the rows"
+		why = ", set by its prior more than by the rows"
 	}
 	return fmt.Sprintf("the dispersion is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(left, 0))
 }
@@ -102,7 +102,7 @@ func GuessedShape(p *kernels.Problem, variance, before []float64, averaged bool)
 	known, left := freedom(p, variance, before)
 	least, why := float64(narrowFreedom), ", under which alone intervals are too narrow"
 	if averaged {
-		least, why = leastFreedom, ", more its prior's word than that of the rows"
+		least, why = leastFreedom, ", set by its prior more than by the rows"
 	}
 	if left >= least {
 		return ""
@@ -130,8 +130,8 @@ func freedom(p *kernels.Problem, variance, before []float64) (known, left float6
 type Averages struct {
 	Mean, Square []float64
 	Weights      *gauss.Normal
-	Foretold     kernels.Foretold // under which Weights foretell the rows as the mixture does
-	Off          float64          // nats a row by which they do not
+	Predictive   kernels.PredictiveScale // under which Weights predict the rows as the mixture does
+	Off          float64                 // nats a row by which they do not
 }
 
 // SD is the deviation of value k.
@@ -139,8 +139,8 @@ func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k
 
 // Sum sums over a lattice of at most n.Lattice points, or where they do not suffice over n.Draws draws;
 // values are those of the parameters, in a slice that may be used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
-// evidence stands. nil where neither will do. foretell may be nil.
-func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error), foretell Foretell) (*Averages, error) {
+// evidence stands. nil where neither will do. predictor may be nil.
+func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error), predictor Predictor) (*Averages, error) {
 	var m mixture
 	total := 0.0
 	own := 0 // values
@@ -153,8 +153,8 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 		w := m.add(g, log)
 		of := values(theta)
 		own = len(of)
-		if foretell != nil {
-			of = append(of, foretell.Under(g)...)
+		if predictor != nil {
+			of = append(of, predictor.Under(g)...)
 		}
 		if sums == nil {
 			sums, squares = make([]float64, len(of)), make([]float64, len(of))
@@ -192,9 +192,9 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 	if err != nil {
 		return nil, err
 	}
-	out := &Averages{Foretold: kernels.Unscaled, Mean: sums[:own], Square: squares[:own], Weights: g}
-	if foretell != nil {
-		out.Foretold, out.Off = factors(foretell, sums[own:], g)
+	out := &Averages{Predictive: kernels.Unscaled, Mean: sums[:own], Square: squares[:own], Weights: g}
+	if predictor != nil {
+		out.Predictive, out.Off = factors(predictor, sums[own:], g)
 	}
 	return out, nil
 }
@@ -205,10 +205,10 @@ const MaxGrid = 8
 // Spread is what integrating over prior variances finds: mean and deviation of their roots by group, and
 // the posterior of the weights, nil where that stays the one at the mode.
 type Spread struct {
-	Mean, SD []float64
-	Weights  *gauss.Normal
-	Foretold kernels.Foretold // of Weights
-	Drawn    bool             // though by these, predictions are drawn to the base rate
+	Mean, SD   []float64
+	Weights    *gauss.Normal
+	Predictive kernels.PredictiveScale // of Weights
+	Drawn      bool                    // though by these, predictions are pulled towards the base rate
 }
 
 // VariancePeak is NewPeak of an evidence all of whose parameters are logarithms of prior variances, their roots
@@ -231,8 +231,8 @@ func VariancePeak(e Evidence, priors []Hyper, theta, lo, hi []float64, late func
 // Variances finds moments of the prior variances that the parameters of q are the logarithms of, and the weights
 // averaged over them: by a sum over points and by sections where they are worth it, a point taking about
 // so many operations, all of them at most so many. gaussian and
-// foretell are as in Sum.
-func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, error), foretell Foretell) (*Spread, error) {
+// predictor are as in Sum.
+func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, error), predictor Predictor) (*Spread, error) {
 	n := len(q.x)
 	s := &Spread{}
 	s.Mean, s.SD = q.Moments()
@@ -247,7 +247,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 				roots[k] = math.Exp(0.5 * theta[j])
 			}
 			return roots
-		}, gaussian, foretell)
+		}, gaussian, predictor)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +255,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 			for k, m := range sum.Mean {
 				s.Mean[k], s.SD[k] = m, sum.SD(k)
 			}
-			s.Weights, s.Foretold, s.Drawn = sum.Weights, sum.Foretold, sum.Off > unlike
+			s.Weights, s.Predictive, s.Drawn = sum.Weights, sum.Predictive, sum.Off > unlike
 		}
 	}
 	wide := q.Wide(n)
@@ -274,7 +274,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 	return s, nil
 }
 
-// Note keeps in f what was found of the variances of groups, and how the weights foretell.
+// Note keeps in f what was found of the variances of groups, and how the weights predict.
 func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
 	mean, sd := make([]float64, p.P), make([]float64, p.P)
 	for j, k := range groups.Of[:p.P] {
@@ -286,8 +286,8 @@ func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
 	if s.Weights == nil {
 		return
 	}
-	if !s.Foretold.Plain() {
-		f.Keep(kernels.KeptForetold, s.Foretold.Mean, s.Foretold.Variance)
+	if !s.Predictive.Plain() {
+		f.Keep(kernels.KeptPredictive, s.Predictive.Mean, s.Predictive.Variance)
 	}
 	if s.Drawn {
 		f.Say(Drawn)

@@ -48,7 +48,7 @@ func (r *Rivals) Note() string {
 	case r.Found < 2:
 		return ""
 	case r.First < r.Best:
-		return fmt.Sprintf("%d modes found: the one uphill of the prior mean has a log evidence %.3g nats below the best one, which this is", r.Found, r.Best-r.First)
+		return fmt.Sprintf("%d modes found: the one uphill of the prior mean has a log evidence %.3g nats below the best one, which is this", r.Found, r.Best-r.First)
 	case r.Second > r.Best-Notable:
 		return fmt.Sprintf("%d modes found: this is the best one, another is %.2g nats of log evidence below; the posterior has them all", r.Found, r.Best-r.Second)
 	}

@@ -66,7 +66,7 @@ const (
 func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 	n.Status, n.Iterations, n.Decrement, n.far = "", 0, math.Inf(1), 0
 	short := func(why string) error {
-		n.Status = fmt.Sprintf(why+": the mode is about %.2g posterior deviations away", n.Iterations, n.Decrement)
+		n.Status = fmt.Sprintf(why+": the mode is about %.2g posterior standard deviations away", n.Iterations, n.Decrement)
 		return nil
 	}
 	for {

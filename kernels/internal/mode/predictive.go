@@ -8,20 +8,20 @@ import (
 )
 
 // The posterior of the weights, averaged over prior variances, is a mixture, and one Gaussian is kept: see
-// kernels.Foretold for what it foretells of separated responses, and for the factors that mend it.
+// kernels.PredictiveScale for what it predicts of separated responses, and for the factors that mend it.
 
 // NotAveraged is what a status says where learnt variances are not averaged over and that matters.
-const NotAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly know: deviations leave that out"
+const NotAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly determine: standard deviations leave that uncertainty out"
 
 // Drawn is what it says where they are, and predictions suffer.
-const Drawn = "predictions are drawn to the base rate: one Gaussian stands for weights that may be of very different size"
+const Drawn = "predictions are pulled towards the base rate: one Gaussian stands for weights whose size is very uncertain"
 
-// Foretell has the probabilities of all outcomes of some rows, times how many rows each counts as, as many each time, in
+// Predictor has the probabilities of all outcomes of some rows, times how many rows each counts as, as many each time, in
 // a slice that is used again: Under when the weights have that Gaussian, By under the one that Under had last by these
 // factors.
-type Foretell interface {
+type Predictor interface {
 	Under(g *gauss.Normal) []float64
-	By(k kernels.Foretold) []float64
+	By(k kernels.PredictiveScale) []float64
 }
 
 // events are the responses 1 of some rows, or a success of their trials, and behind each what it is not.
@@ -35,8 +35,8 @@ type events struct {
 }
 
 const (
-	// foretold is of how many rows, far and wide, Events has probabilities.
-	foretold = 256
+	// predicted is of how many rows, far and wide, Events has probabilities.
+	predicted = 256
 	// least is by how many nats a step must be better.
 	least = 1e-7
 	// farthest bounds the logarithms of the factors.
@@ -44,13 +44,13 @@ const (
 	// dear is how many nats a row the square of a logarithm above 0 must be worth. Where predictors are far from 0, only the
 	// ratio of their means and deviations matters, and both could grow without end.
 	dear = 1e-4
-	// unlike is by how many nats a row what a Gaussian foretells may differ from what the mixture does.
+	// unlike is by how many nats a row what a Gaussian predicts may differ from what the mixture does.
 	unlike = 0.002
 )
 
 // Events are the responses 1 of rows of p, or a success of their trials; nil where it has others, or some
 // weights are known.
-func Events(p *kernels.Problem) Foretell {
+func Events(p *kernels.Problem) Predictor {
 	t := p.Lik.Traits()
 	if !t.Binary && !t.Trials || p.N == 0 || p.Knows() {
 		return nil
@@ -65,7 +65,7 @@ func Events(p *kernels.Problem) Foretell {
 			rows = append(rows, i)
 		}
 	}
-	rows = spread(rows, foretold)
+	rows = spread(rows, predicted)
 	n := len(rows)
 	e := &events{p: p, rows: rows, m: make([]float64, n), v: make([]float64, n), offset: make([]float64, n), out: make([]float64, 2*n)}
 	for _, i := range rows {
@@ -101,7 +101,7 @@ func (e *events) Under(g *gauss.Normal) []float64 {
 	return e.By(kernels.Unscaled)
 }
 
-func (e *events) By(k kernels.Foretold) []float64 {
+func (e *events) By(k kernels.PredictiveScale) []float64 {
 	for i := range e.m {
 		p, _ := e.p.Lik.Predict(k.Of(e.m[i], e.v[i], e.offset[i]))
 		e.out[2*i], e.out[2*i+1] = e.times[i]*p, e.times[i]*(1-p)
@@ -109,11 +109,11 @@ func (e *events) By(k kernels.Foretold) []float64 {
 	return e.out
 }
 
-// factors are those under which g foretells events nearest to what the mixture does, averaged over it in mixed,
+// factors are those under which g predicts events nearest to what the mixture does, averaged over it in mixed,
 // and how far off that still is. They are sought where g does it badly.
 //
 // Cost: some hundred times By. The divergence is searched by steps in the logarithms of both, ever shorter ones.
-func factors(e Foretell, mixed []float64, g *gauss.Normal) (at kernels.Foretold, off float64) {
+func factors(e Predictor, mixed []float64, g *gauss.Normal) (at kernels.PredictiveScale, off float64) {
 	at = kernels.Unscaled
 	if off = divergence(mixed, e.Under(g)); off <= unlike {
 		return at, off
@@ -122,7 +122,7 @@ func factors(e Foretell, mixed []float64, g *gauss.Normal) (at kernels.Foretold,
 	for step := 0.7; step > 0.01; {
 		moved := false
 		for _, by := range [...][2]float64{{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, 2}, {-1, -2}} { // the last are all weights by a factor
-			to := kernels.Foretold{Mean: at.Mean * math.Exp(step*by[0]), Variance: at.Variance * math.Exp(step*by[1])}
+			to := kernels.PredictiveScale{Mean: at.Mean * math.Exp(step*by[0]), Variance: at.Variance * math.Exp(step*by[1])}
 			a, b := math.Log(to.Mean), math.Log(to.Variance)
 			if math.Abs(a) > farthest || math.Abs(b) > farthest {
 				continue

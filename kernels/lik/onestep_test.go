@@ -9,9 +9,9 @@ import (
 )
 
 // Responses of the law are never said to vary more than it allows, however wide their predictors were,
-// and though the first rows were foretold by a filter that knew nothing; those whose rates vary besides
+// and though the first rows were predicted by a filter that knew nothing; those whose rates vary besides
 // are, also where a few of them are far off all others.
-func TestForetold(t *testing.T) {
+func TestOneStep(t *testing.T) {
 	src := rand.NewPCG(9, 1)
 	rng := rand.New(src)
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestForetold(t *testing.T) {
 
 // A row that is far beyond all others counts for mostFar of its variances: it hides nothing, and is
 // nothing by itself.
-func TestForetoldFar(t *testing.T) {
+func TestOneStepFar(t *testing.T) {
 	l := mustNew(t, "poisson", "", Params{})
 	d, one := NewOverdispersion(0, 0), NewOverdispersion(0, 0)
 	for i := range 400 {
@@ -79,7 +79,7 @@ func TestForetoldFar(t *testing.T) {
 		}
 		one.Meet(Obs{Y: y, Weight: 1}, math.Log(10), 0)
 	}
-	const want = "the counts vary 10 times as much as poisson allows (Pearson dispersion of the one-step predictions, each 16 at most), so that deviations of weights are too small: family 'negbinomial' has overdispersion"
+	const want = "the counts vary 10 times as much as poisson allows (Pearson dispersion of the one-step predictions, each 16 at most), so that the weights' standard deviations are too small: family 'negbinomial' has overdispersion"
 	if got := d.Note(l); got != want {
 		t.Error(got)
 	}

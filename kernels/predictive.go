@@ -8,20 +8,20 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Foretold are factors of the mean and the variance of a linear predictor without its offset, under which responses
-// are foretold.
+// PredictiveScale are factors of the mean and the variance of a linear predictor without its offset, under which responses
+// are predicted.
 //
 // A posterior that was averaged over prior variances is a mixture, of which a fit keeps mean and covariance. Where rows
 // tell only that weights are large, as those of separated responses do, the Gaussian N(μ, Σ) that has them reaches to
-// weights of the wrong sign, which the rows exclude: it draws predictions to the base rate. N(κ μ, ρ Σ) foretells what
+// weights of the wrong sign, which the rows exclude: it draws predictions to the base rate. N(κ μ, ρ Σ) predicts what
 // the mixture does then, κ and ρ being those of least divergence over the rows. The beliefs remain the posterior's.
-type Foretold struct{ Mean, Variance float64 }
+type PredictiveScale struct{ Mean, Variance float64 }
 
-// Unscaled are the factors of a fit whose own Gaussian foretells.
-var Unscaled = Foretold{1, 1}
+// Unscaled are the factors of a fit whose own Gaussian predicts.
+var Unscaled = PredictiveScale{1, 1}
 
-// Of is the Gaussian under which the response of a predictor N(m, v) is foretold, offset being a part of m.
-func (k Foretold) Of(m, v, offset float64) (mean, variance float64) {
+// Of is the Gaussian under which the response of a predictor N(m, v) is predicted, offset being a part of m.
+func (k PredictiveScale) Of(m, v, offset float64) (mean, variance float64) {
 	if k == Unscaled {
 		return m, v
 	}
@@ -29,7 +29,7 @@ func (k Foretold) Of(m, v, offset float64) (mean, variance float64) {
 }
 
 // Scale is Of in place for several predictors without offsets, of that mean and covariance.
-func (k Foretold) Scale(mean, cov []float64) {
+func (k PredictiveScale) Scale(mean, cov []float64) {
 	if k == Unscaled {
 		return
 	}
@@ -41,28 +41,28 @@ func (k Foretold) Scale(mean, cov []float64) {
 	}
 }
 
-// Plain says whether the posterior itself foretells.
-func (k Foretold) Plain() bool { return k == Unscaled }
+// Plain says whether the posterior itself predicts.
+func (k PredictiveScale) Plain() bool { return k == Unscaled }
 
-// Foretold are the factors of f; those of a fit that keeps none change nothing.
-func (f *Fit) Foretold() Foretold {
-	if mean, variance, ok := f.Kept(KeptForetold); ok {
-		return Foretold{mean, variance}
+// PredictiveScale are the factors of f; those of a fit that keeps none change nothing.
+func (f *Fit) PredictiveScale() PredictiveScale {
+	if mean, variance, ok := f.Kept(KeptPredictive); ok {
+		return PredictiveScale{mean, variance}
 	}
 	return Unscaled
 }
 
-// Foretelling is f with the beliefs under which responses are foretold, in place of the posterior: f itself where they
+// ForPrediction is f with the beliefs under which responses are predicted, in place of the posterior: f itself where they
 // are the same. Its prior, which unseen features have, has the same factors.
 //
 // Cost: O(p²) of a full covariance.
-func (f *Fit) Foretelling() *Fit {
-	k := f.Foretold()
+func (f *Fit) ForPrediction() *Fit {
+	k := f.PredictiveScale()
 	if k.Plain() {
 		return f
 	}
 	own := *f
-	own.Learnt = slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name == KeptForetold })
+	own.Learnt = slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name == KeptPredictive })
 	own.Beliefs = slices.Clone(f.Beliefs)
 	for j := range own.Beliefs {
 		b := &own.Beliefs[j]
@@ -91,10 +91,10 @@ func (f *Fit) Foretelling() *Fit {
 	return &own
 }
 
-// validateForetold reports factors that f keeps beside a covariance for which they are not.
-func (f *Fit) validateForetold() error {
-	if c := f.Covariance.Form; !f.Foretold().Plain() && c != gauss.Full && c != gauss.Diagonal {
-		return fmt.Errorf("learnt: %q beside a covariance of the kind %s; allowed: beside 'full' or 'diagonal'", KeptForetold, c)
+// validatePredictive reports factors that f keeps beside a covariance for which they are not.
+func (f *Fit) validatePredictive() error {
+	if c := f.Covariance.Form; !f.PredictiveScale().Plain() && c != gauss.Full && c != gauss.Diagonal {
+		return fmt.Errorf("learnt: %q beside a covariance of the kind %s; allowed: beside 'full' or 'diagonal'", KeptPredictive, c)
 	}
 	return nil
 }

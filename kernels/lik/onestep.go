@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Foretold sums how far responses were from what a filter foretold of them, in variances of laws that
+// OneStep sums how far responses were from what a filter predicted of them, in variances of laws that
 // fix the variance by the mean, and says whether they vary more than that. A row whose mean was M, with
 // variance S for what the filter did not know of it, and which has the variance c about that, has
 //
@@ -14,7 +14,7 @@ import (
 // and weighs min(c, 1)/(1 + S/c)²: counts that are hardly ever met, and rows of which little was known,
 // tell nothing. A weighted d counts up to mostFar: a filter that has not learnt its weights yet is far
 // off a few rows, which are not to hide what all others say, nor to say it alone.
-type Foretold struct {
+type OneStep struct {
 	sum, weight, variance, third float64 // of d - 1, and its moments under the law
 	bounded                      bool    // a row was farther than mostFar
 }
@@ -22,7 +22,7 @@ type Foretold struct {
 const mostFar = 16
 
 // meet notes a row whose law has the cumulants k3, squared, k4 and k6, standardised.
-func (f *Foretold) meet(o Obs, mean, c, spread, k3, k4, k6 float64) {
+func (f *OneStep) meet(o Obs, mean, c, spread, k3, k4, k6 float64) {
 	if !(o.Weight > 0) || !(c > 0) || !(spread < maxDispersion) || !(c < maxDispersion) {
 		return
 	}
@@ -39,7 +39,7 @@ func (f *Foretold) meet(o Obs, mean, c, spread, k3, k4, k6 float64) {
 }
 
 // meetTrials is meet of successes among several trials whose predictor was N(m, v), by three nodes.
-func (f *Foretold) meetTrials(l binomial, o Obs, m, v float64) {
+func (f *OneStep) meetTrials(l binomial, o Obs, m, v float64) {
 	if !(o.Trials > 1) {
 		return
 	}
@@ -53,7 +53,7 @@ func (f *Foretold) meetTrials(l binomial, o Obs, m, v float64) {
 }
 
 // merge adds the rows of o.
-func (f *Foretold) merge(o *Foretold) {
+func (f *OneStep) merge(o *OneStep) {
 	f.sum += o.sum
 	f.weight += o.weight
 	f.variance += o.variance
@@ -62,7 +62,7 @@ func (f *Foretold) merge(o *Foretold) {
 }
 
 // Note is OverdispersionNote of the rows of l.
-func (f *Foretold) Note(l Likelihood) string {
+func (f *OneStep) Note(l Likelihood) string {
 	if f == nil || !(f.variance > 0) {
 		return ""
 	}

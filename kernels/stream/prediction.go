@@ -7,9 +7,9 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Foretold is what a state expects of a row that it has not learnt: a predictor N(Mean, Variance)
+// Prediction is what a state expects of a row that it has not learnt: a predictor N(Mean, Variance)
 // and the likelihood of its response.
-type Foretold struct {
+type Prediction struct {
 	lik.Likelihood
 	Mean, Variance float64
 	// Blind says that nothing is known yet of the unit of the responses: fewer than two
@@ -21,18 +21,18 @@ type Foretold struct {
 // of 95 % by 0.2 %.
 const normalFrom = 1000
 
-// Foretell is what is expected of the one row of b.
+// Predict is what is expected of the one row of b.
 //
 // With a dispersion D that is learnt the law of the response is Student's, D integrated out, of
 // the degrees of freedom ν that D rests on, one at least (lik.Learning). Below two D is mostly
 // what the first row left it, near nothing, so that the missing ones are made up by the variance of
 // the responses so far. What the rows say of the weights is as sure as that D is small.
-func (s *State) Foretell(b *kernels.Batch) (f Foretold, err error) {
+func (s *State) Predict(b *kernels.Batch) (f Prediction, err error) {
 	var m, v [1]float64
 	if err := s.Linear(b, m[:], v[:]); err != nil {
 		return f, err
 	}
-	f = Foretold{Likelihood: s.asNow(), Mean: m[0], Variance: v[0]}
+	f = Prediction{Likelihood: s.asNow(), Mean: m[0], Variance: v[0]}
 	var y *response
 	if s.units != nil {
 		y = s.units.y

@@ -11,7 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Of weights whose direction is known and whose size is not, the Gaussian of the mixture's moments foretells badly; by
+// Of weights whose direction is known and whose size is not, the Gaussian of the mixture's moments predicts badly; by
 // the factors it does as well as by the best of a grid of them, and far better than by none.
 func TestFactors(t *testing.T) {
 	l, err := lik.New("bernoulli", "logit", lik.Params{})
@@ -99,7 +99,7 @@ func TestFactors(t *testing.T) {
 		best := plain
 		for a := -2.0; a <= 1; a += 0.05 {
 			for v := -5.0; v <= 1; v += 0.05 {
-				best = min(best, divergence(mixed, e.By(kernels.Foretold{Mean: math.Exp(a), Variance: math.Exp(v)})))
+				best = min(best, divergence(mixed, e.By(kernels.PredictiveScale{Mean: math.Exp(a), Variance: math.Exp(v)})))
 			}
 		}
 		if c.factors && (off > best+1e-4 || off > plain/5) || !c.factors && off != plain {
@@ -114,7 +114,7 @@ type classes struct{ log []float64 }
 
 func (c classes) Under(*gauss.Normal) []float64 { return c.By(kernels.Unscaled) }
 
-func (c classes) By(k kernels.Foretold) []float64 {
+func (c classes) By(k kernels.PredictiveScale) []float64 {
 	p, total := make([]float64, len(c.log)), 0.0
 	for j, l := range c.log {
 		p[j] = math.Exp(k.Mean * l)
@@ -126,11 +126,11 @@ func (c classes) By(k kernels.Foretold) []float64 {
 	return p
 }
 
-// However many classes there are, factors are sought where a row is foretold badly: what it says of all classes
+// However many classes there are, factors are sought where a row is predicted badly: what it says of all classes
 // together counts, not of one of them on average.
 func TestFactorsOfClasses(t *testing.T) {
 	e := classes{[]float64{2, 0.3, 0.1, -0.4, 0, 0.2, -0.3, 0.1, 0, -0.2}}
-	want := kernels.Foretold{Mean: 0.9, Variance: 1}
+	want := kernels.PredictiveScale{Mean: 0.9, Variance: 1}
 	mixed := e.By(want)
 	row := 0.0
 	for j, p := range mixed {
@@ -153,7 +153,7 @@ type wideRows struct {
 
 func (f *wideRows) Under(*gauss.Normal) []float64 { return f.By(kernels.Unscaled) }
 
-func (f *wideRows) By(k kernels.Foretold) []float64 {
+func (f *wideRows) By(k kernels.PredictiveScale) []float64 {
 	f.out = f.out[:0]
 	for i := range 12 {
 		p, _ := f.l.Predict(k.Of(float64(i)-5, 45+float64(i), 0))
@@ -170,7 +170,7 @@ func TestFactorsStayNear(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &wideRows{l: l}
-	mixed := append([]float64(nil), e.By(kernels.Foretold{Mean: 45, Variance: 1000})...)
+	mixed := append([]float64(nil), e.By(kernels.PredictiveScale{Mean: 45, Variance: 1000})...)
 	at, off := factors(e, mixed, nil)
 	if !(at.Mean < 2.5 && at.Variance < 2.5 && off < unlike) {
 		t.Errorf("factors %v, %v nats a row off", at, off)
