@@ -11,7 +11,7 @@ import (
 // exactly is below which part of what a column does to the responses a noise is that measurements do not have.
 const exactly = 1e-9
 
-// ExactNote is the sentence about columns of numbers that tell real responses all but exactly, as one does which is
+// ExactNote is the sentence about columns of numbers that give real responses almost exactly, as one does which is
 // made of them; "" for none. The noise is one that m has learnt from more rows than there are weights.
 //
 // Cost: O(columns + beliefs).

@@ -78,7 +78,7 @@ func (l *learner) integrate() (*mode.Spread, error) {
 		return nil, err
 	}
 	copy(l.e.sites(), v.best)
-	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) }) // of the maximum, where this is not
+	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) || strings.HasPrefix(s, mode.AtZero) }) // of the maximum, where this is not
 	return out, l.adopt(v.at(peak.Mode()))
 }
 

@@ -306,7 +306,9 @@ func (l *learner) learn() error {
 		l.note("no evidence has all rows: what was to be learnt is where the search for it began")
 		return nil
 	}
-	v.noteEnds(best)
+	if err := v.noteEnds(best); err != nil {
+		return err
+	}
 	if l.p.Options.PriorGroups && len(v.groups.Names) > 0 {
 		l.noteGroups(v.groups, best)
 	}
@@ -445,11 +447,20 @@ func (v *hyper) Slope() (slope, scale []float64, err error) {
 	return slope, scale, nil
 }
 
-// noteEnds says which parameters are at the end of their range.
-func (v *hyper) noteEnds(theta []float64) {
+// noteEnds says which parameters are at the end of their range, and which variances vanished.
+func (v *hyper) noteEnds(theta []float64) error {
+	var vanished []bool
+	if !v.p.Options.PriorGroups { // which says all of them
+		if err := v.e.initial(v.dev, v.variance); err != nil {
+			return err
+		}
+		vanished = v.groups.Vanished(v.variance, v.p.PriorVar)
+	}
 	for k, x := range theta {
 		at := mode.AtEnd(x, v.lo[k], v.hi[k])
 		switch {
+		case k < len(vanished) && (vanished[k] || at < 0):
+			v.note("%s", mode.Zero(v.groups.Names[k]))
 		case at == 0:
 		case k == v.dispersion: // whose unit may not be that of the responses as they came
 			end := "lower"
@@ -463,6 +474,7 @@ func (v *hyper) noteEnds(theta []float64) {
 			v.note("a prior variance, %.3g, "+endOfRange, math.Exp(x))
 		}
 	}
+	return nil
 }
 
 // mostShape is where the search for a shape ends: beyond it a student-t is a Gaussian

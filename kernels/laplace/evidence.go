@@ -633,7 +633,11 @@ func (s *search) sumUnder(l lik.Likelihood, row *mode.Point, q, xv []float64, fl
 // learnt describes the prior variances by group, and θs at the end of their range.
 func (h *learner) learnt() string {
 	var out []string
-	if s := h.Groups.Learnt(&h.x.Options, h.theta, h.lo); s != "" {
+	var vanished []bool
+	if !h.x.Options.Integrate && h.pass == nil && len(h.Names) > 0 && h.exact() {
+		vanished = h.Vanished(h.at.vars(), h.root.Of.Var)
+	}
+	if s := h.Groups.Learnt(&h.x.Options, h.theta, h.lo, vanished); s != "" {
 		out = append(out, s)
 	}
 	if h.tied != nil {

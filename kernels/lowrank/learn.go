@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -119,6 +120,16 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		}
 	}
 	for i, v := range vs {
+		if i < len(l.Names) && at[i] < v.start-far {
+			flat, err := l.vanished(at, i, v.low)
+			if err != nil {
+				return nil, err
+			}
+			if flat {
+				out.status = kernels.Join(out.status, mode.Zero(l.Names[i]))
+				continue
+			}
+		}
 		if mode.AtEnd(at[i], v.low, v.high) != 0 && out.status == "" {
 			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", v.name, math.Exp(at[i]))
 			if v.name == "dispersion" { // whose unit may not be that of the responses as they came
@@ -184,6 +195,22 @@ func information(evidence func(theta []float64) (float64, bool, error), at []flo
 		fall += c.times * log
 	}
 	return max(fall, 0) / (step * step)
+}
+
+// far is below which share of its start a variance may stand for 0: e^-7.
+const far = 7
+
+// vanished says whether the evidence at θ is that where θk is at the low end, to a thousandth of a nat: a search for
+// its maximum ends anywhere on the way there.
+func (l *learner) vanished(theta []float64, k int, low float64) (bool, error) {
+	here, ok, err := l.evidence(theta)
+	if err != nil || !ok {
+		return false, err
+	}
+	there := slices.Clone(theta)
+	there[k] = low
+	z, ok, err := l.evidence(there)
+	return ok && z > here-1e-3, err
 }
 
 func (l *learner) late() bool { return l.s.data.Stop.Late() }

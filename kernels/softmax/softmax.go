@@ -232,7 +232,7 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		}
 		ev = &evidence{&belief{post: post, note: note}, ev.log}
 	}
-	f, err := e.result(ev, h.newton, status, kernels.Join(h.Learnt(&e.x.Options, theta, h.lo), learnt))
+	f, err := e.result(ev, h.newton, status, kernels.Join(h.Learnt(&e.x.Options, theta, h.lo, nil), learnt))
 	if err == nil && !e.x.Options.PriorGroups {
 		if v, ok := h.Default(theta); ok {
 			f.Prior.Variance = v

@@ -344,9 +344,42 @@ func (g *Groups) Default(theta []float64) (variance float64, ok bool) {
 	return 0, false
 }
 
+// AtZero begins what a status says of a prior variance that stands for 0.
+const AtZero = "the evidence is highest at a prior variance of 0"
+
+// Zero is that sentence about a column, "" for all weights that have no column of their own.
+func Zero(column string) string {
+	if column == "" {
+		return AtZero + ": the weights stay at the prior mean"
+	}
+	return AtZero + " of column " + short(column) + ": its weights stay at the prior mean"
+}
+
+// vanishing is of how many weights the rows determine so little that the evidence is that at a variance of
+// 0 to a thousandth of a nat.
+const vanishing = 1e-3
+
+// Vanished says which variances stand for 0: where the rows determine next to nothing of the weights, of these
+// variances and those of their prior (Σ 1 - s/v, as MacKay counts them), the evidence is flat, and a search for its
+// maximum ends anywhere.
+func (g *Groups) Vanished(variance, prior []float64) []bool {
+	known := make([]float64, len(g.Names))
+	for j, k := range g.Of {
+		if k >= 0 && k < len(known) {
+			known[k] += max(1-variance[j]/prior[j], 0)
+		}
+	}
+	out := make([]bool, len(known))
+	for k, x := range known {
+		out[k] = x < vanishing
+	}
+	return out
+}
+
 // Learnt is what a status says about the variances, logarithms in theta: with PriorGroups
-// all of them, at most eight, else those at the end of their range.
-func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
+// all of them, at most eight, else those at the end of their range and those that vanished, nil
+// where that is not known.
+func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64, vanished []bool) string {
 	var out []string
 	for k, name := range g.Names {
 		end := AtEnd(theta[k], lo[k], lo[k]+2*Reach)
@@ -362,8 +395,8 @@ func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
 			}
 		case end > 0:
 			out = append(out, fmt.Sprintf("the evidence still rises at the end of the range of the prior variance%s, %.2g", column, math.Exp(theta[k])))
-		case end < 0:
-			out = append(out, fmt.Sprintf("the evidence is highest at a prior variance of 0%s, for which %.2g stands", column, math.Exp(theta[k])))
+		case end < 0, vanished != nil && vanished[k]:
+			out = append(out, Zero(name))
 		}
 	}
 	if !o.PriorGroups || len(out) == 0 {
