@@ -39,6 +39,11 @@ func TestQuickLog1p(t *testing.T) {
 			return
 		}
 	}
+	for x := -1. / 16; x < -1e-300; x /= 1.00731 {
+		if !kerneltest.Close(t, "log1p", QuickLog1p(x), math.Log1p(x), kerneltest.Tol{Rel: 5e-16}) {
+			return
+		}
+	}
 	if QuickLog1p(0) != 0 {
 		t.Error("log1p(0) is not 0")
 	}
