@@ -361,10 +361,9 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			return nil, err
 		}
 	}
-	if len(fits) == 1 {
+	if len(fits) == 1 { // which has been held against from
 		out := *fits[0]
-		out.Method, out.Iterations = "merge", 1
-		out.Learnt = slices.DeleteFunc(slices.Clone(out.Learnt), func(l Learnt) bool { return l.Name == KeptPredictive }) // a product has the posterior alone
+		out.Method, out.Iterations, out.Learnt = "merge", 1, out.unscaled() // a product predicts from the posterior alone
 		return &out, nil
 	}
 	arrows, err := m.byArrowheads()

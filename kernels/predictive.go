@@ -52,6 +52,11 @@ func (f *Fit) PredictiveScale() PredictiveScale {
 	return Unscaled
 }
 
+// unscaled is what f has learnt, without the factors.
+func (f *Fit) unscaled() []Learnt {
+	return slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name == KeptPredictive })
+}
+
 // ForPrediction is f with the beliefs under which responses are predicted, in place of the posterior: f itself where they
 // are the same. Its prior, which unseen features have, has the same factors.
 //
@@ -62,7 +67,7 @@ func (f *Fit) ForPrediction() *Fit {
 		return f
 	}
 	own := *f
-	own.Learnt = slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name == KeptPredictive })
+	own.Learnt = f.unscaled()
 	own.Beliefs = slices.Clone(f.Beliefs)
 	for j := range own.Beliefs {
 		b := &own.Beliefs[j]

@@ -483,7 +483,8 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 			note = kernels.Join(note, more)
 		}
 	}
-	e.said = kernels.Join(status, h.learnt())
+	learnt := h.learnt()
+	e.said = kernels.Join(status, learnt)
 	if status == "" {
 		for _, more := range append(h.fewRows(), h.guessed(around)...) {
 			if more != "" {
@@ -491,7 +492,7 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 			}
 		}
 	}
-	if learnt := h.learnt(); learnt != "" && note != "" {
+	if learnt != "" && note != "" {
 		note = learnt + "; " + note
 	} else {
 		note += learnt

@@ -120,13 +120,13 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		}
 	}
 	for i, v := range vs {
-		if i < len(l.Names) && at[i] < v.start-far {
+		if i < len(l.Names) && at[i] < v.start-nearZero {
 			flat, err := l.vanished(at, i, v.low)
 			if err != nil {
 				return nil, err
 			}
 			if flat {
-				out.status = kernels.Join(out.status, mode.Zero(l.Names[i]))
+				out.point = kernels.Join(mode.Zero(l.Names[i]), out.point)
 				continue
 			}
 		}
@@ -197,11 +197,13 @@ func information(evidence func(theta []float64) (float64, bool, error), at []flo
 	return max(fall, 0) / (step * step)
 }
 
-// far is below which share of its start a variance may stand for 0: e^-7.
-const far = 7
+// nearZero is how far, in logarithms, below its start a variance must be to be asked whether it stands for 0: two
+// evidences each.
+const nearZero = 7
 
 // vanished says whether the evidence at θ is that where θk is at the low end, to a thousandth of a nat: a search for
-// its maximum ends anywhere on the way there.
+// its maximum ends anywhere on the way there. By evidences, for the reduced posterior has no variances of single weights
+// as mode.Groups.Vanished needs them.
 func (l *learner) vanished(theta []float64, k int, low float64) (bool, error) {
 	here, ok, err := l.evidence(theta)
 	if err != nil || !ok {
