@@ -104,6 +104,9 @@ func tiltModes[S bumpy](sh S, a anchor, v, drop, other float64, valley func() fl
 		return gap + d*(a.resid+half*d)
 	}
 	if other == 0 || !(f(other) > -drop) {
+		if t, ok := hermite(sh, a, v, near(sh, a)); ok {
+			return t
+		}
 		if even(sh, a, v, drop, &s) {
 			return s
 		}
@@ -144,6 +147,12 @@ func reach(f func(float64) float64, d0, step, limit, drop float64) float64 {
 		}
 	}
 	return math.Abs(hi)
+}
+
+// near is the scale that hermite asks for: half of how far singularities are from the real line.
+func near[S bumpy](sh S, a anchor) float64 {
+	_, most := sh.strip(hermiteRule[1][0] * a.tau)
+	return math.Sqrt(0.5) * most
 }
 
 const (

@@ -8,10 +8,11 @@ import (
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
-// The trapezoid rule of laws of one mode against the panels, in deviations of the tilted law.
+// The trapezoid rule and Gauss-Hermite for laws of one mode against the panels, in standard
+// deviations of the tilted law.
 func TestEven(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	tried, taken := 0, 0
+	tried, taken, narrow := 0, 0, 0
 	check := func(a anchor, sh bumpy, v float64) {
 		drop := dropModes(v, a.tau)
 		f := func(d float64) float64 {
@@ -20,15 +21,16 @@ func TestEven(t *testing.T) {
 		}
 		var rule, panels sums
 		tried++
-		if !even(sh, a, v, drop, &rule) {
-			return
-		}
-		taken++
 		bumps(sh, a, v, -reach(f, 0, -a.tau, math.Inf(-1), drop), reach(f, 0, a.tau, math.Inf(1), drop), &panels)
-		got, want := rule.tiltedFree(a, v), panels.tiltedFree(a, v)
-		kerneltest.Close(t, "log Z", got.LogZ, want.LogZ, kerneltest.Tol{Abs: 1e-13, Rel: 1e-13})
-		kerneltest.Close(t, "mean", v*got.Alpha, v*want.Alpha, kerneltest.Tol{Abs: 1e-12 * math.Sqrt(v*want.Ratio)})
-		kerneltest.Close(t, "variance", got.Ratio, want.Ratio, kerneltest.Tol{Rel: 1e-12})
+		want := panels.tiltedFree(a, v)
+		if even(sh, a, v, drop, &rule) {
+			taken++
+			closeTilted(t, "trapezoid", rule.tiltedFree(a, v), want, v)
+		}
+		if rule, ok := hermite(sh, a, v, near(sh, a)); ok {
+			narrow++
+			closeTilted(t, "Gauss-Hermite", rule.tiltedFree(a, v), want, v)
+		}
 	}
 	for range 20000 {
 		d, w, v := math.Exp(3*r.NormFloat64()), math.Exp(r.NormFloat64()), math.Exp(4*r.NormFloat64()-3)
@@ -59,7 +61,44 @@ func TestEven(t *testing.T) {
 			check(a, sh, v)
 		}
 	}
-	if taken < tried/2 {
-		t.Errorf("taken for %d of %d laws", taken, tried)
+	if taken < tried/2 || narrow < tried/10 {
+		t.Errorf("of %d laws the trapezoid rule did for %d, Gauss-Hermite for %d", tried, taken, narrow)
+	}
+}
+
+// closeTilted compares what two rules say of one law, in its own standard deviations.
+func closeTilted(t *testing.T, name string, got, want Tilted, v float64) {
+	t.Helper()
+	kerneltest.Close(t, name+": log Z", got.LogZ, want.LogZ, kerneltest.Tol{Abs: 1e-13, Rel: 1e-13})
+	kerneltest.Close(t, name+": mean", v*got.Alpha, v*want.Alpha, kerneltest.Tol{Abs: 1e-12 * math.Sqrt(v*want.Ratio)})
+	kerneltest.Close(t, name+": variance", got.Ratio, want.Ratio, kerneltest.Tol{Rel: 1e-12})
+}
+
+// Gauss-Hermite for narrow concave laws against the trapezoid rule.
+func TestHermite(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	tried, taken := 0, 0
+	for range 50000 {
+		w, m, v := math.Exp(2*r.NormFloat64()), 2*r.NormFloat64(), math.Exp(2*r.NormFloat64()-3)
+		logit := func(s float64) (logp, d1, d2 float64) { return logitLog(w, s) }
+		a := findMode(m, v, logit)
+		try := func(sh shape, a anchor, h, scale float64) {
+			want, ok := trapezoid(sh, a.resid, v, h)
+			if !ok {
+				return
+			}
+			tried++
+			if got, ok := hermite(sh, a, v, scale); ok {
+				taken++
+				closeTilted(t, "Gauss-Hermite", got.tilted(a, v), want.tilted(a, v), v)
+			}
+		}
+		try(newLogitShape(m+a.t, w), a, math.Min(0.65*a.tau, 0.4), 1)
+		p := poissonFind(w, math.Floor(math.Exp(2*r.NormFloat64())), m, v)
+		p.logp = w * p.s
+		try(poissonShape{p.lambda, math.Log(p.lambda)}, p.anchor, math.Min(0.4, 0.7*p.tau/(1+0.55*p.tau)), 1)
+	}
+	if taken < tried/10 {
+		t.Errorf("done for %d of %d laws", taken, tried)
 	}
 }
