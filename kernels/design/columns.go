@@ -591,7 +591,9 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 		return
 	}
 	var cov *dense.Matrix
-	if g.Form == gauss.Full && c.Values() > 2*c.P*c.P && 4*c.Values() < c.N*c.P {
+	values, weights := float64(c.Values()), float64(c.P)
+	// operations of each, one of a blocked product counted as a quarter of a vector's in a cache
+	if byRoot, byCov := values*weights/2, weights*weights*weights/24+values*values/float64(c.N); g.Form == gauss.Full && byCov < byRoot {
 		cov = c.Matrix(c.P, c.P)
 		g.Cov(cov)
 	}

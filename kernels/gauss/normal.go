@@ -271,7 +271,16 @@ func (g *Normal) LogDet() (float64, error) {
 func (g *Normal) Cov(dst *dense.Matrix) {
 	switch g.Form {
 	case Full:
-		dense.MulTB(dst, g.L, g.L)
+		// L Lᵀ without the zeros above the diagonal of L, by columns of it
+		const some = 288
+		for lo, p := 0, g.L.Rows; lo < p; lo += some {
+			beta := 1.0
+			if lo == 0 {
+				beta = 0
+			}
+			dense.Syrk(dst.Slice(lo, p, lo, p), 1, g.L.Slice(lo, p, lo, min(lo+some, p)), beta)
+		}
+		dense.Mirror(dst)
 		return
 	case LowRank:
 		dense.Gemm(dst, -1, g.F, false, g.F, true, 0)

@@ -49,6 +49,7 @@ type learner struct {
 	drift  *drift      // how w moves with θ; nil where that is not followed
 	pass   *newtonStep // in place of the rows; nil
 	coarse bool        // integrate makes no grid
+	fixed  bool        // Curvature is that with the rows' curvature fixed
 	plain  bool        // integrate has not averaged over variances, and that matters
 	rough  bool        // the first modes need not be exact: see ease
 	risen  *rise       // the latest of Slope

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -133,6 +134,7 @@ func (h *learner) integrate() (*spread, error) {
 	if h.slow {
 		h.approach(start, prior)
 	}
+	h.fixed = over && h.hessian == "full"
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
 	peak, err := mode.NewPeak(h, of, prior, start, h.lo, h.hi, h.search.late)
 	if err != nil || peak == nil {
@@ -175,6 +177,46 @@ func (h *learner) integrate() (*spread, error) {
 	}
 	h.plain = known && out.weights == nil && h.matters(peak.Wide(len(h.Names)), func(k int) float64 { return out.mean[k]*out.mean[k] + out.sd[k]*out.sd[k] })
 	return out, nil
+}
+
+// Curvature implements mode.Curved where differences of slopes take too long: minus the second
+// derivatives in the logarithms of variances while the curvature W of the rows stays as it is,
+// exact for gaussian responses. With A = Σ, v the prior variances and P_a = 1/v on the weights
+// of group a, dμ/dθ_b = A P_b μ and dA/dθ_b = A P_b A, so that of the slope ½ Σ_a (μ²/v + A_jj/v - 1)
+//
+//	∂²/∂θ_a ∂θ_b = Σ_{i in a, j in b} (μ_i μ_j A_ij + ½ A_ij²) / (v_i v_j) - [a = b] ½ Σ_a (μ² + A_jj) / v
+func (h *learner) Curvature() (*dense.Matrix, error) {
+	if !h.fixed {
+		return nil, nil
+	}
+	post, err := h.at.build()
+	if err != nil {
+		return nil, err
+	}
+	cov := dense.NewUnder(h.x.Stop, post.Dim(), post.Dim())
+	post.Cov(cov)
+	c := dense.New(len(h.theta), len(h.theta))
+	for a := range h.theta {
+		for b := range h.theta {
+			if a >= len(h.Names) || b >= len(h.Names) {
+				c.Row(a)[b] = math.NaN()
+			}
+		}
+	}
+	v, mean := h.root.Of.Diag(), h.root.Of.Mean
+	for i, a := range h.Of {
+		if a < 0 {
+			continue
+		}
+		wi, row := h.at.mean[i]-mean[i], cov.Row(i)
+		c.Row(a)[a] += 0.5 * (wi*wi + row[i]) / v[i]
+		for j, b := range h.Of {
+			if b >= 0 {
+				c.Row(a)[b] -= row[j] * (wi*(h.at.mean[j]-mean[j]) + 0.5*row[j]) / (v[i] * v[j])
+			}
+		}
+	}
+	return c, nil
 }
 
 // matters says whether weights of those groups, whose variances are hardly known, are told too well for that (mode.Groups.Narrow),

@@ -116,11 +116,24 @@ func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late fu
 		return nil, err
 	}
 	q.x, q.log = top.to, top.log
-	at, _, err := p.Slope() // it is still there
+	var curved *dense.Matrix
+	if c, ok := e.(Curved); ok { // e is still there; Slope may go elsewhere
+		if curved, err = c.Curvature(); err != nil {
+			return nil, err
+		}
+	}
+	at, _, err := p.Slope()
 	if err == nil {
-		q.axes, err = p.axes(q.x, at)
+		q.axes, err = p.axes(q.x, at, curved)
 	}
 	return q, err
+}
+
+// Curved is an Evidence that knows minus its own second derivatives in some parameters, where Try
+// was last, well enough for deviations: the rows and columns of others are NaN. nil: in none.
+type Curved interface {
+	Evidence
+	Curvature() (*dense.Matrix, error)
 }
 
 // Mode is where the posterior is highest, for all parameters of the evidence.
@@ -308,8 +321,9 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 }
 
 // axes are the principal axes of the posterior's curvature at x, where its slope is at, each as
-// long as a deviation, by differences of slopes.
-func (p *posterior) axes(x, at []float64) (*dense.Matrix, error) {
+// long as a deviation: by differences of slopes, but for what curved has.
+func (p *posterior) axes(x, at []float64, curved *dense.Matrix) (*dense.Matrix, error) {
+	known := func(a int) bool { return curved != nil && !math.IsNaN(curved.At(p.of[a], p.of[a])) }
 	d := 0.1
 	k := len(x)
 	c := dense.New(k, k)
@@ -328,6 +342,16 @@ func (p *posterior) axes(x, at []float64) (*dense.Matrix, error) {
 	for a := range k {
 		y := slices.Clone(x)
 		y[a] += d
+		if known(a) {
+			up, down := make([]float64, len(p.theta)), make([]float64, len(p.theta))
+			p.prior(p.at(y), up)
+			y[a] -= 2 * d
+			p.prior(p.at(y), down)
+			for b, j := range p.of {
+				c.Row(a)[b] = curved.At(p.of[a], j) - (up[j]-down[j])/(2*d)
+			}
+			continue
+		}
 		up, err := slopes(y)
 		if err != nil {
 			return nil, err
@@ -347,6 +371,12 @@ func (p *posterior) axes(x, at []float64) (*dense.Matrix, error) {
 	for a := range k {
 		for b := range a {
 			v := 0.5 * (c.Row(a)[b] + c.Row(b)[a])
+			if known(a) != known(b) { // what is known of one of them is not of the pair
+				v = c.Row(a)[b]
+				if known(a) {
+					v = c.Row(b)[a]
+				}
+			}
 			c.Row(a)[b], c.Row(b)[a] = v, v
 		}
 	}
