@@ -5,6 +5,7 @@ package design
 import (
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -599,18 +600,97 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 	}
 	c.Parallel(c.N, c.Values()*(1+c.P/8), func(lo, hi int) {
 		var scratch []float64
-		for i := lo; i < hi; i++ {
-			c.Stop.Check()
+		one := func(i int) {
 			col, val := c.Entries(i)
 			if cov != nil {
 				if v, ok := form(cov, col, val); ok {
 					dst[i] = v
-					continue
+					return
 				}
 			}
 			_, dst[i] = g.Linear(col, val, &scratch)
 		}
+		var several *forms
+		if cov != nil {
+			several = &forms{}
+		}
+		for ; lo < hi; lo += formRows {
+			c.Stop.Check()
+			to := min(lo+formRows, hi)
+			if several == nil || !several.read(c, lo, to) {
+				for i := lo; i < to; i++ {
+					one(i)
+				}
+				continue
+			}
+			for i, v := range several.of(cov) {
+				if dst[lo+i] = v; !(v > cancels*several.size[i] && several.size[i] <= math.MaxFloat64) {
+					one(lo + i)
+				}
+			}
+		}
 	})
+}
+
+// formRows is how many rows forms has at once.
+const formRows = 1024
+
+// forms are form of several rows of equally many entries, such as those of columns of levels: entry
+// after entry, so that what the rows read of Σ for two columns stays in the first cache.
+type forms struct {
+	n           int
+	col         []uint32  // of each entry, formRows rows
+	x           []float64 // the same
+	value, size [formRows]float64
+	t, u        [formRows]float64
+}
+
+// read is false where the rows differ in their number of entries.
+func (f *forms) read(c *Columns, lo, hi int) bool {
+	first, _ := c.Entries(lo)
+	k := len(first)
+	if k < 8 || hi-lo < formRows/4 {
+		return false
+	}
+	f.n = hi - lo
+	f.col, f.x = slices.Grow(f.col[:0], k*formRows)[:k*formRows], slices.Grow(f.x[:0], k*formRows)[:k*formRows]
+	for i := range f.n {
+		col, x := c.Entries(lo + i)
+		if len(col) != k {
+			return false
+		}
+		for a, j := range col {
+			f.col[a*formRows+i], f.x[a*formRows+i] = j, x[a]
+		}
+	}
+	return true
+}
+
+// of are the forms, and size the sums of their terms' sizes.
+func (f *forms) of(cov *dense.Matrix) []float64 {
+	n := f.n
+	value, size, t, u := f.value[:n], f.size[:n], f.t[:n], f.u[:n]
+	clear(value)
+	clear(size)
+	for a := 0; a < len(f.col); a += formRows {
+		row, x := f.col[a:a+n], f.x[a:a+n]
+		clear(t)
+		clear(u)
+		for b := 0; b < a; b += formRows {
+			col, y := f.col[b:b+n], f.x[b:b+n]
+			for i, k := range col {
+				w := y[i] * cov.Data[int(row[i])*cov.Stride+int(k)]
+				t[i] += w
+				u[i] += math.Abs(w)
+			}
+		}
+		for i, j := range row {
+			d := x[i] * x[i] * cov.Data[int(j)*cov.Stride+int(j)]
+			value[i] += d + 2*x[i]*t[i]
+			size[i] += d + 2*math.Abs(x[i])*u[i]
+		}
+	}
+	return value
 }
 
 // cancels is the share of the size of its terms below which a sum of covariances is not taken

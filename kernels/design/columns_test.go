@@ -164,46 +164,54 @@ func TestTail(t *testing.T) {
 // covariances of weights as by their root: also where those cancel, for a number far from 0
 // beside the intercept.
 func TestSpreadOfManyRows(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	const n, levels = 4000, 30
-	const p = levels + 2
-	c := design.Columns{N: n, P: p, Row: []int{0}}
-	for range n {
-		c.Col = append(c.Col, 0, uint32(1+rng.IntN(levels)), p-1)
-		c.Val = append(c.Val, 1, 1, 1e5+rng.NormFloat64())
-		c.Row = append(c.Row, len(c.Col))
-	}
-	prec := dense.New(p, p)
-	c.Gram(prec, slices.Repeat([]float64{1}, n))
-	for j := range p {
-		prec.Row(j)[j] += 1e-6
-	}
-	inv, err := dense.LowerRoot(prec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := dense.New(p, p)
-	for j := range p {
-		root.Row(j)[j] = 1
-	}
-	dense.SolveLower(inv, root)
-	got := make([]float64, n)
-	c.Spread(got, gauss.NewFull(make([]float64, p), root))
-	for i := range n {
-		want, u := new(big.Float), make([]big.Float, p)
-		col, x := c.Entries(i)
-		for k, j := range col {
-			for m := range int(j) + 1 {
-				var v big.Float
-				v.SetPrec(200).Mul(big.NewFloat(x[k]), big.NewFloat(root.At(int(j), m)))
-				u[m].SetPrec(200).Add(&u[m], &v)
+	for _, columns := range []int{1, 12} { // of few entries a row is one by one, of more many rows are at once
+		rng := rand.New(rand.NewPCG(3, 4))
+		const n, levels = 4000, 30
+		p := columns*levels + 2
+		c := design.Columns{N: n, P: p, Row: []int{0}}
+		for i := range n {
+			c.Col, c.Val = append(c.Col, 0), append(c.Val, 1)
+			for k := range columns {
+				if i == 3500 && k == 0 { // a row with fewer entries
+					continue
+				}
+				c.Col, c.Val = append(c.Col, uint32(1+k*levels+rng.IntN(levels))), append(c.Val, 1)
 			}
+			c.Col, c.Val = append(c.Col, uint32(p-1)), append(c.Val, 1e5+rng.NormFloat64())
+			c.Row = append(c.Row, len(c.Col))
 		}
-		for m := range u {
-			want.SetPrec(200).Add(want, u[m].Mul(&u[m], &u[m]))
+		prec := dense.New(p, p)
+		c.Gram(prec, slices.Repeat([]float64{1}, n))
+		for j := range p {
+			prec.Row(j)[j] += 1e-6
 		}
-		if v, _ := want.Float64(); !kerneltest.Close(t, fmt.Sprintf("row %d", i), got[i], v, kerneltest.Tol{Rel: 1e-9}) {
-			return
+		inv, err := dense.LowerRoot(prec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := dense.New(p, p)
+		for j := range p {
+			root.Row(j)[j] = 1
+		}
+		dense.SolveLower(inv, root)
+		got := make([]float64, n)
+		c.Spread(got, gauss.NewFull(make([]float64, p), root))
+		for i := 0; i < n; i += columns {
+			want, u := new(big.Float), make([]big.Float, p)
+			col, x := c.Entries(i)
+			for k, j := range col {
+				for m := range int(j) + 1 {
+					var v big.Float
+					v.SetPrec(200).Mul(big.NewFloat(x[k]), big.NewFloat(root.At(int(j), m)))
+					u[m].SetPrec(200).Add(&u[m], &v)
+				}
+			}
+			for m := range u {
+				want.SetPrec(200).Add(want, u[m].Mul(&u[m], &u[m]))
+			}
+			if v, _ := want.Float64(); !kerneltest.Close(t, fmt.Sprintf("row %d", i), got[i], v, kerneltest.Tol{Rel: 1e-9}) {
+				return
+			}
 		}
 	}
 }
