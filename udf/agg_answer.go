@@ -17,7 +17,7 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// sums is what an aggregate over rows of one FIT keeps for a group, T itself.
+// sums is what an aggregate over rows of one FIT accumulates for a group; T is the type itself.
 type sums[T any] interface {
 	Clone() T
 	Merge(o T)
@@ -47,7 +47,7 @@ func (s *sumState[T]) Merge(src capi.State) error {
 
 var errManyFits = fmt.Errorf("the FIT differs between rows of one group; allowed: one FIT for each group (GROUP BY what names the fit)")
 
-// keyed is a column of FITs that a group must have one of.
+// keyed is a column of FITs of which a group must have only one.
 type keyed struct {
 	*fitReader
 	keys decoded[uint64]
@@ -63,7 +63,7 @@ func newKeyed(v *capi.Vec, arg string) (*keyed, error) {
 	return k, nil
 }
 
-// hash is a number that FITs share only if they are the same.
+// hash is a number that two FITs share only if they are equal.
 func (k *keyed) hash(i int) (uint64, error) {
 	if k.null(i) {
 		return 0, nil
@@ -84,9 +84,9 @@ func (k *keyed) hash(i int) (uint64, error) {
 	return h, nil
 }
 
-// sumRows gives the rows of a call to the sums of their groups. fresh makes those of a
-// group whose first row is i, feed gives them rows [lo, hi), which have the same FITs. Rows
-// without any of these are left out; at says where FIT k of row i is, -1 for nowhere.
+// sumRows adds the rows of a call to the sums of their groups. fresh makes the sums of a group
+// whose first row is i; feed adds rows [lo, hi), which have the same FITs. Rows with no FIT at all
+// are left out; at returns the entry of FIT k for row i, -1 for none.
 func sumRows[T sums[T]](fits []*keyed, at func(k, i int) int, slots capi.Slots, fresh func(i int) (T, error), feed func(t T, lo, hi int) error) error {
 	key := func(i int) (h uint64, null bool, err error) {
 		null = true
@@ -136,12 +136,12 @@ func sumRows[T sums[T]](fits []*keyed, at func(k, i int) int, slots capi.Slots, 
 	})
 }
 
-// underOne is sumRows with one FIT of one response, the first argument.
+// underOne is sumRows with one FIT of one response, given as the first argument.
 func underOne[T sums[T]](args []capi.Vec, slots capi.Slots, fresh func(f *kernels.Fit, i int) (T, error), feed func(t T, lo, hi int) error) error {
 	return underAny(args, slots, false, fresh, feed)
 }
 
-// underAny is underOne, which classes lets have a FIT of classes too.
+// underAny is underOne; with classes set it also accepts a FIT with classes.
 func underAny[T sums[T]](args []capi.Vec, slots capi.Slots, classes bool, fresh func(f *kernels.Fit, i int) (T, error), feed func(t T, lo, hi int) error) error {
 	fits, err := newKeyed(&args[0], "fit")
 	if err != nil {
@@ -157,8 +157,7 @@ func underAny[T sums[T]](args []capi.Vec, slots capi.Slots, classes bool, fresh 
 	}, feed)
 }
 
-// rowOptions checks the options of a function whose options are all by row. nil stands for
-// none.
+// rowOptions checks the options of a function whose options all vary by row; nil stands for none.
 func rowOptions(args []capi.Vec, k int, function string) (*capi.Vec, error) {
 	if len(args) <= k {
 		return nil, nil
@@ -175,7 +174,7 @@ func rowOptions(args []capi.Vec, k int, function string) (*capi.Vec, error) {
 	return v, nil
 }
 
-// scoredRows are the columns y and x of rows under a fit; y may be nil.
+// scoredRows is the source of columns y and x of rows scored under a fit; y may be nil.
 func scoredRows(y, x, options *capi.Vec) (*rows.Source, error) {
 	f, err := planScoring(x, "x")
 	if err != nil {
@@ -194,7 +193,7 @@ func scoredRows(y, x, options *capi.Vec) (*rows.Source, error) {
 	return source(y, f, options, "option")
 }
 
-// trialsUsed is the error of trials that none of the likelihoods of the fits has a use for.
+// trialsUsed returns an error if trials are given and none of the likelihoods uses them.
 func trialsUsed(src *rows.Source, of ...lik.Likelihood) (err error) {
 	if src.Trials == nil {
 		return nil
@@ -207,7 +206,7 @@ func trialsUsed(src *rows.Source, of ...lik.Likelihood) (err error) {
 	return err
 }
 
-// written is the finalize of sums: NULL for groups without rows.
+// written is the finalizer of sums: NULL for groups without rows.
 func written[T sums[T]](write func(t T, out *capi.Col) error) func([]capi.State, *capi.Col) error {
 	return func(states []capi.State, out *capi.Col) error {
 		for _, st := range states {
@@ -240,8 +239,8 @@ func appendLOO(s *answer.LOOSummary, out *capi.Col, from int) {
 	out.Field(from + 11).Str(s.Status)
 }
 
-// updateLeftOut adds rows that are left out of the fit under which they are; of is what takes
-// them, and its scorer.
+// updateLeftOut adds rows, each left out of the fit it is under; of returns the scorer of the sums
+// and the function that adds a batch to them.
 func updateLeftOut[T sums[T]](args []capi.Vec, slots capi.Slots, fresh func(f *kernels.Fit, by predict.Factor) (T, error), of func(t T) (*predict.Scorer, func(context.Context, *kernels.Batch) error)) error {
 	options, err := rowOptions(args, 3, "loo")
 	if err != nil {
@@ -278,7 +277,7 @@ func updateLOO(args []capi.Vec, slots capi.Slots) error {
 		})
 }
 
-// writeLOO writes the sums of a group.
+// writeLOO writes the leave-one-out sums of a group.
 func writeLOO(l *answer.LOO, out *capi.Col) error {
 	s := l.Summary()
 	appendLOO(&s, out, 0)
@@ -301,8 +300,8 @@ func writeLOOAUC(a *answer.PairAUC, out *capi.Col) error {
 	return err
 }
 
-// rivals are fits that are added the same rows, with their places among those given, which may be
-// NULL.
+// rivals are the fits compared on the same rows, with their places among the fits given, some of
+// which may be NULL.
 type rivals struct {
 	names  []string
 	fits   []*answer.LOO
@@ -333,8 +332,8 @@ func (r *rivals) Size() (n int64) {
 var compareType = capi.ListOf(capi.StructOf(append(append([]capi.Field{fld("name", capi.TVarchar)}, looFields...),
 	fld("elpd_diff", capi.TDouble), fld("se_diff", capi.TDouble), fld("weight", capi.TDouble), fld("log_evidence", capi.TDouble))...))
 
-// readRivals are the FITs of a STRUCT, or of a MAP by name: a column each, and where row i
-// has its own in it.
+// readRivals reads the FITs of a STRUCT, or of a MAP by name: one column for each, and the function
+// that finds the entry for row i in it.
 func readRivals(v *capi.Vec) (names []string, fits []*keyed, at func(k, i int) int, err error) {
 	bad := fmt.Errorf("fits are %s; allowed: a STRUCT of FITs by name, such as {small: a, large: b}, or MAP(VARCHAR, FIT)", v.TypeName())
 	switch {
@@ -400,8 +399,8 @@ func readRivals(v *capi.Vec) (names []string, fits []*keyed, at func(k, i int) i
 	}, nil
 }
 
-// xOf is the x of FIT k: one for all, or the field of its name where x is a STRUCT of an x for
-// each.
+// xOf is the x of FIT k: the same for all, or the field of its name where x is a STRUCT with an x
+// for each.
 func xOf(x *capi.Vec, names []string, k int) *capi.Vec {
 	if x.Type != capi.Struct || len(x.Kids) != len(names) {
 		return x
@@ -457,7 +456,7 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 			}
 			r.names, r.fits, r.places = append(r.names, names[k]), append(r.fits, l), append(r.places, k)
 		}
-		var of []lik.Likelihood // one of trials may be compared with others of the same responses
+		var of []lik.Likelihood // a fit that uses trials may be compared with others of the same responses
 		for _, l := range r.fits {
 			of = append(of, l.Lik)
 		}

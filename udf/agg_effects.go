@@ -22,7 +22,7 @@ type effect struct {
 	lo, hi   version
 }
 
-// version is what a column is in one version of the rows.
+// version is the value of a column in one version of the rows.
 type version struct {
 	level  string
 	shift  float64
@@ -36,7 +36,7 @@ func (v version) of(c rows.Column) rows.Column {
 	return rows.Fixed(c, v.level)
 }
 
-// effectSums are the effects of a group.
+// effectSums are the sums behind the effects of a group.
 type effectSums struct {
 	*answer.Comparisons
 	what []effect
@@ -46,7 +46,7 @@ func (e *effectSums) Clone() *effectSums { return &effectSums{e.Comparisons.Clon
 
 func (e *effectSums) Merge(o *effectSums) { e.Comparisons.Merge(o.Comparisons) }
 
-// effectsOf are the comparisons of a column of x under f, of all columns where it is '*'.
+// effectsOf lists the comparisons of a column of x under f, or of all columns if column is '*'.
 func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings) ([]effect, []answer.EffectOptions, error) {
 	var names, fields []string
 	for k := range x.Children() {
@@ -75,7 +75,7 @@ func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings)
 		known := knownColumn(f, name)
 		holds := known != nil && known.Kind == kernels.FeaturesColumn
 		if column == "*" && (known == nil && f.Columns != nil || holds) {
-			continue // the fit has not learnt from it, or from what it holds
+			continue // the fit has not learnt from this column, or only from the features it holds
 		}
 		if holds {
 			return nil, nil, fmt.Errorf("column = '%.100s', which holds features of other names; allowed: a column of numbers or of levels", name)
@@ -101,8 +101,8 @@ func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings)
 	return out, how, nil
 }
 
-// unusedBy is the error of an option that the effect of a column of numbers, or of levels,
-// has no use for.
+// unusedBy returns an error if an option does not apply to the effect of a column of numbers, or of
+// levels.
 func unusedBy(name string, number bool, o *option.Settings) error {
 	switch {
 	case number && o.Given("reference"):
@@ -120,7 +120,7 @@ func orWord(word, other string) string {
 	return word
 }
 
-// knownColumn is what f knows of a column; nil for nothing.
+// knownColumn is what f remembers of a column, nil for nothing.
 func knownColumn(f *kernels.Fit, name string) *kernels.FitColumn {
 	for k := range f.Columns {
 		if strings.EqualFold(f.Columns[k].Name, name) {
@@ -130,7 +130,7 @@ func knownColumn(f *kernels.Fit, name string) *kernels.FitColumn {
 	return nil
 }
 
-// numberEffect is the effect of a step, or the slope where that is 0.
+// numberEffect is the effect of a step, or the slope where step is 0.
 func numberEffect(name string, known *kernels.FitColumn, step float64, e *answer.EffectOptions) effect {
 	if step != 0 {
 		text := strconv.FormatFloat(step, 'g', -1, 64)
@@ -152,7 +152,7 @@ func levelsOf(f *kernels.Fit, name string, known *kernels.FitColumn) (levels []s
 		name = known.Name
 	}
 	beliefs := f.Beliefs
-	if n := len(f.Classes); n > 0 { // each has the same
+	if n := len(f.Classes); n > 0 { // all classes have the same features
 		beliefs = beliefs[:len(beliefs)/n]
 	}
 	for _, b := range beliefs {
@@ -167,7 +167,7 @@ func levelsOf(f *kernels.Fit, name string, known *kernels.FitColumn) (levels []s
 	return levels, err
 }
 
-// levelEffects compare each level with the reference.
+// levelEffects compares each level with the reference.
 func levelEffects(f *kernels.Fit, name string, known *kernels.FitColumn, o *option.Settings) ([]effect, error) {
 	levels, err := levelsOf(f, name, known)
 	if err != nil {
@@ -203,15 +203,15 @@ func levelEffects(f *kernels.Fit, name string, known *kernels.FitColumn, o *opti
 var effectsType = capi.ListOf(capi.StructOf(fld("column", capi.TVarchar), fld("contrast", capi.TVarchar), fld("n", capi.TBigInt), fld("mean", capi.TDouble), fld("sd", capi.TDouble),
 	fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("p_positive", capi.TDouble)))
 
-// versions reads the rows of a call with other values of a column.
+// versions reads the rows of a call with other values in a column.
 type versions struct {
 	x       *capi.Vec
 	options *capi.Vec
 	known   map[string]*rows.Source
 }
 
-// keptVersions is how many versions are kept for the next group: each holds a reader of all columns,
-// which of all versions of thousands of columns take gigabytes.
+// keptVersions is how many versions are kept for the next group. Each holds a reader of all
+// columns, and keeping every version of thousands of columns would take gigabytes.
 const keptVersions = 64
 
 func (v *versions) release() {
@@ -220,7 +220,7 @@ func (v *versions) release() {
 	}
 }
 
-// source is the rows with a version of a column; rows without a number there are left out.
+// source is the rows with a version of a column, without rows that lack a number there.
 func (v *versions) source(column string, as version) (*rows.Source, error) {
 	key := fmt.Sprintf("%s\x00%v", column, as)
 	if s := v.known[key]; s != nil {
@@ -296,7 +296,7 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 		}
 		for k := range e.what {
 			w := &e.what[k]
-			if k == 0 || w.column != e.what[k-1].column || w.lo != e.what[k-1].lo { // levels share theirs
+			if k == 0 || w.column != e.what[k-1].column || w.lo != e.what[k-1].lo { // levels share the reference
 				if err := read(w.column, w.lo, &lo); err != nil {
 					return err
 				}
@@ -321,7 +321,7 @@ func writeEffects(e *effectSums, out *capi.Col) error {
 		}
 		for _, x := range all {
 			contrast := w.contrast
-			if x.Class != "" { // as bglm_summary names terms
+			if x.Class != "" { // named as bglm_summary names terms
 				contrast = x.Class + ": " + contrast
 			}
 			c.Field(0).Str(w.column)

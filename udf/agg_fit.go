@@ -19,13 +19,13 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// fitPlan is what the options of a fitting aggregate come to.
+// fitPlan is what the options of a fitting aggregate amount to.
 type fitPlan struct {
 	method  *engine.Method
 	model   *kernels.Model
 	onError option.OnError
-	empty   engine.Fitter // without rows; groups begin as its clones. nil where it is not small
-	alike   kinds         // of rows that all have the same features
+	empty   engine.Fitter // a fit without rows, which groups begin as clones of; nil where it is not small
+	alike   kinds         // the kinds of rows seen so far that all have the same features
 }
 
 func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (*fitPlan, error) {
@@ -43,13 +43,13 @@ func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (
 	return p, err
 }
 
-// begin is the fit that a group begins as. A pass may begin with gigabytes, whose copy an interrupt
-// does not wait for.
+// begin returns the fit that a group begins with. A pass may begin with gigabytes; an interrupt
+// does not wait for their copy.
 func (p *fitPlan) begin() (engine.Fitter, error) {
 	return beside(p.method.Kind == engine.Parts && p.empty.Size() >= longPart, func() (engine.Fitter, error) { return p.empty.Clone(), nil })
 }
 
-// smallStart is how many beliefs a fit continued may have to be kept beside its groups.
+// smallStart is how many beliefs a continued fit may have to be kept for groups to clone.
 const smallStart = 64
 
 // fitState is the aggregate state of one group.
@@ -97,7 +97,7 @@ func (s *fitState) Merge(src capi.State) error {
 		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
 	}
 	s.failed = s.failed || o.failed
-	if o.Fitter == nil && !a.model.HasTime { // what follows in order needs no product of beliefs
+	if o.Fitter == nil && !a.model.HasTime { // rows appended in order need no merge of posteriors
 		return s.follow(o)
 	}
 	var other awake
@@ -108,14 +108,14 @@ func (s *fitState) Merge(src capi.State) error {
 		return err
 	}
 	s.failed = s.failed || other.failed
-	return s.Fitter.Merge(running(), other.Fitter) // which may keep some of it
+	return s.Fitter.Merge(running(), other.Fitter) // Merge may keep some of other.Fitter
 }
 
 var errMixedStates = errors.New("internal error: merging states of different functions")
 
 var batches = sync.Pool{New: func() any { return new(kernels.Batch) }}
 
-// absorb feeds rows [lo, hi) of src to the state.
+// absorb feeds rows [lo, hi) of src to the fit.
 func (s *fitState) absorb(src *rows.Source, lo, hi int) error {
 	b := batches.Get().(*kernels.Batch)
 	defer batches.Put(b)
@@ -124,7 +124,7 @@ func (s *fitState) absorb(src *rows.Source, lo, hi int) error {
 	return advised(err)
 }
 
-// advised says of an error of one row what would go on without it.
+// advised adds to an error in one row how to go on without that row.
 func advised(err error) error {
 	if err != nil && (errors.As(err, &rows.ErrValue{}) || errors.Is(err, kernels.ErrRow)) {
 		return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
@@ -132,33 +132,33 @@ func advised(err error) error {
 	return err
 }
 
-// together are rows of a call that were read in one go, for states that share a
-// dictionary. What is read for each state apart costs many times a row's update.
+// together holds rows of a call that were encoded together, for states that share a dictionary. To
+// encode them for each state apart costs many times a row's update.
 type together struct {
 	src    *rows.Source
 	n      int // rows of the call
 	plan   *fitPlan
 	alike  *alike
-	lo, hi int // the rows that were read; those of batch where they could be read
+	lo, hi int // the rows encoded last; batch has them if ok
 	ok     bool
 	batch  kernels.Batch
 	part   kernels.Batch
-	gone   int // blocks that could not
+	gone   int // blocks that could not be encoded
 	packer rows.Packer
-	layout *rows.Layout // of the rows where they have waited
+	layout *rows.Layout // of rows that have waited, else nil
 }
 
 var blocks = sync.Pool{New: func() any { return new(together) }}
 
-// begin forgets what was read but its memory.
+// begin resets t, but keeps its memory.
 func (t *together) begin(src *rows.Source, n int) {
 	*t = together{src: src, n: n, batch: t.batch, packer: t.packer}
 }
 
-// patience is how many blocks of rows a call reads in vain.
+// patience is how many blocks of rows a call fails to encode before it stops trying.
 const patience = 2
 
-// absorb gives rows [lo, hi) to s as far as they are there, and returns where it ended.
+// absorb feeds rows [lo, hi) to s, as far as they are encoded, and returns where it stopped.
 func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
 	for lo < hi && s.shares() && t.have(s, lo) {
 		if s.Fitter == nil {
@@ -176,7 +176,7 @@ func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
 	return lo, nil
 }
 
-// feed gives rows [lo, hi) to s, whose fit it makes where there is none.
+// feed feeds rows [lo, hi) to s, and makes its fit if it has none.
 func (t *together) feed(s *fitState, lo, hi int) error {
 	lo, err := t.absorb(s, lo, hi)
 	if err != nil || lo == hi {
@@ -194,7 +194,7 @@ func (t *together) feed(s *fitState, lo, hi int) error {
 	return s.absorb(t.src, lo, hi)
 }
 
-// shares says whether s can take rows of a dictionary that groups share.
+// shares reports whether s can use rows encoded by a dictionary that groups share.
 func (s *fitState) shares() bool {
 	f := s.Fitter
 	if f == nil {
@@ -204,7 +204,7 @@ func (s *fitState) shares() bool {
 	return ok
 }
 
-// have says whether row i is there for a state with the plan of s.
+// have reports whether row i is encoded for states with the plan of s.
 func (t *together) have(s *fitState, i int) bool {
 	if t.plan == s.plan && t.lo <= i && i < t.hi {
 		return t.ok
@@ -213,7 +213,7 @@ func (t *together) have(s *fitState, i int) bool {
 		return false
 	}
 	t.plan, t.lo, t.ok = s.plan, i, false
-	seen := false // these columns, whose names are the features
+	seen := false // the features are the names of these columns, and a kind of such rows is known
 	for _, a := range s.plan.alike.all() {
 		if a.may(t.src) {
 			if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, a.names, false, &t.batch); t.ok && a.describes(&t.batch) {
@@ -241,7 +241,7 @@ func (t *together) have(s *fitState, i int) bool {
 	return t.ok
 }
 
-// checkResponse says whether y can be a response at all.
+// checkResponse returns an error if the type of y cannot be a response.
 func checkResponse(y *capi.Vec) error {
 	if y.IsNumber() || y.Type == capi.Boolean || y.Type == capi.SQLNull {
 		return nil
@@ -263,7 +263,7 @@ func checkResponse(y *capi.Vec) error {
 	return fmt.Errorf("y is %s, such as %s; allowed: BOOLEAN or a number; labels are for bglm_softmax", y.TypeName(), l.Found)
 }
 
-// texts are those of a VARCHAR or ENUM, without NULLs.
+// texts are the values of a VARCHAR or ENUM, without NULLs.
 func texts(v *capi.Vec) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range v.Len {
@@ -283,7 +283,7 @@ func texts(v *capi.Vec) iter.Seq[string] {
 	}
 }
 
-// checkLabel says whether y can be a class.
+// checkLabel returns an error if the type of y cannot be a class.
 func checkLabel(y *capi.Vec) error { return checkClass(y, "y") }
 
 func checkClass(v *capi.Vec, what string) error {
@@ -300,8 +300,8 @@ func checkClass(v *capi.Vec, what string) error {
 
 var fitCache optionCache[*fitPlan]
 
-// updateFit is the update of the aggregate of a method; nil means bglm_fit, whose
-// options name it.
+// updateFit is the update function of a method's aggregate; nil stands for bglm_fit, whose options
+// name the method.
 func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) error {
 	name, kind := "fit", engine.Weights
 	if method != nil {
@@ -310,8 +310,8 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 	return updateBy(name, kind, func(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) { return planFit(method, opt, i, src) })
 }
 
-// updateBy is the update of the aggregate of that name, whose rows are of a kind; plan
-// reads its options at a row.
+// updateBy is the update function of the named aggregate, for rows of a kind; plan reads the
+// options at a row.
 func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error)) func(args []capi.Vec, slots capi.Slots) error {
 	return func(args []capi.Vec, slots capi.Slots) error {
 		y := &args[0]
@@ -355,7 +355,7 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 			}
 			s := st.(*fitState)
 			if s.Fitter == nil {
-				if err := x.Learn(s.plan.model); err != nil { // columns that are not as the model has them
+				if err := x.Learn(s.plan.model); err != nil { // errors of columns that differ from the model's
 					return err
 				}
 				if s.wait(&block.packer, layout, src, lo, hi) {
@@ -370,7 +370,7 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 	}
 }
 
-// planFit reads the options at row i for a method, or for the one they name.
+// planFit reads the options at row i for a method, or for the method they name.
 func planFit(method *engine.Method, opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
 	uses := []string{"fit"}
 	if method == nil {
@@ -402,7 +402,7 @@ func planProgressive(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
 	}
 	m, err := engine.Find(name, engine.Weights)
 	if err != nil {
-		m = &engine.Method{Name: name} // which does not stream
+		m = &engine.Method{Name: name} // it does not stream: Progressive returns the error
 	}
 	p, err := m.Progressive()
 	if err != nil {
@@ -415,7 +415,7 @@ func planProgressive(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
 	return newFitPlan(p, s, src.Time != nil, src.Trials != nil)
 }
 
-// namedMethod is the option method at row i, def where there is none.
+// namedMethod is the option method at row i, def if it is not given.
 func namedMethod(opt *capi.Vec, i int, def string) (string, error) {
 	for key, value := range constants(opt, i, false) {
 		if option.Canonical(key) == "method" && value != nil {
@@ -429,17 +429,17 @@ func namedMethod(opt *capi.Vec, i int, def string) (string, error) {
 	return def, nil
 }
 
-// solvable is a group whose answer costs work. The zero value is a group without
-// rows, or one that failed before: its answer is NULL.
+// solvable is a group whose answer takes work to compute. The zero value is a group without rows,
+// or one that failed before: its answer is NULL.
 type solvable struct {
 	name  string       // of the method; "" = NULL
 	null  bool         // on_error is 'null'
-	solve func() error // keeps its answer itself; nil = nothing to do
+	solve func() error // keeps the answer; nil = nothing to do
 }
 
-// solveAll solves the groups side by side, each with its own recover, and appends
-// their answers in order: what write does for one that was solved, else null. A write that fails
-// has written nothing. Once the query is interrupted no more groups begin.
+// solveAll solves the groups in parallel, each with its own recover, and appends their answers in
+// order: by write for a group that was solved, else by null. A write that fails must have written
+// nothing. Once the query is interrupted no more groups begin.
 func solveAll(groups []solvable, null func(), write func(i int) error) error {
 	errs := make([]error, len(groups))
 	work := slices.ContainsFunc(groups, func(g solvable) bool { return g.solve != nil })
@@ -461,7 +461,7 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 		defer func() { ended() }()
 		for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
 			if errs[i] = stop.Cause(running()); errs[i] != nil {
-				return // the groups after it would each begin, only to end
+				return // the groups after it would begin only to be stopped
 			}
 			if g := &groups[i]; g.name != name && g.solve != nil {
 				ended()
@@ -481,7 +481,7 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 	}
 	for i, g := range groups {
 		if err := stop.Cause(running()); err != nil {
-			return err // nobody reads what else would be written
+			return err // nobody reads the rest
 		}
 		err := errs[i]
 		if g.name != "" && err == nil {
@@ -504,14 +504,14 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 	return nil
 }
 
-// form is how SQL shows the methods of a kind.
+// form is how SQL presents the methods of a kind.
 type form struct {
-	y, x    func(v *capi.Vec) error // whether their types can serve; features of any type where x is nil
+	y, x    func(v *capi.Vec) error // check the types; where x is nil, features may have any type
 	result  *capi.Type
 	doc     string // of the result
 	example string // a statement with a $call
-	call    string // in it, after bglm_<method>, with a $link, and $order where rows have one
-	// write appends the result; nil where fitsWriter.result does by itself.
+	call    string // the arguments in it after bglm_<method>, with a $link, and $order where rows are ordered
+	// write appends the result; nil where fitsWriter.result does so itself.
 	write func(out *capi.Col, r *engine.Result)
 }
 
@@ -569,7 +569,7 @@ func appendPredictions(out *capi.Col, r *engine.Result) {
 
 func checkPoints(x *capi.Vec) error { return rows.CheckPoints(columnOf(x), "x") }
 
-// finalizeFit writes the results; factorised fits are read belief by belief.
+// finalizeFit writes the results; factorised fits are written belief by belief.
 func finalizeFit(states []capi.State, out *capi.Col) error {
 	results := make([]*engine.Result, len(states))
 	fits := make([]engine.Factorised, len(states))
@@ -614,7 +614,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 			err := w.factorised(fits[i])
 			awoken[i].sleep()
 			return err
-		default: // a row made it void
+		default: // a row made the group NULL
 			w.null()
 		}
 		return nil

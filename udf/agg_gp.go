@@ -12,15 +12,15 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// gpType is what bglm_gp returns. root and negative are the posterior's factor as
-// gp.Posterior documents it.
+// gpType is what bglm_gp returns. root and negative are the factor of the posterior, as documented
+// at gp.Posterior.
 var gpType = capi.StructOf(fld("family", capi.TVarchar), fld("link", capi.TVarchar), fld("kernel", capi.TVarchar), fld("lengthscale", capi.TDouble),
 	fld("signal_variance", capi.TDouble), fld("mean", capi.TDouble), fld("x", capi.ListOf(capi.ListOf(capi.TDouble))), fld("alpha", capi.ListOf(capi.TDouble)),
 	fld("n", capi.TBigInt), fld("log_evidence", capi.TDouble), fld("iterations", capi.TInteger), fld("converged", capi.TBoolean), fld("status", capi.TVarchar),
 	fld("root", capi.ListOf(capi.TDouble)), fld("negative", capi.TInteger), fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("n_skipped", capi.TBigInt), fld("format", capi.TInteger),
 	fld("center", capi.ListOf(capi.TDouble)), fld("scale", capi.ListOf(capi.TDouble)))
 
-// gpFields is gpType as its documentation has it.
+// gpFields lists the fields of gpType for the documentation.
 func gpFields() string {
 	var names []string
 	for _, f := range gpType.Fields {
@@ -77,8 +77,8 @@ var gpLayout = layout{
 	nullable: fieldSet("shape log_evidence format center scale"),
 }
 
-// isProcess says whether v is a Gaussian process, maybe with other types of numbers
-// than bglm_gp gives, rather than a FIT.
+// isProcess reports whether v is a Gaussian process, whatever its types of numbers, rather than a
+// FIT.
 func isProcess(v *capi.Vec) bool { return v.Field("beliefs") == nil && v.Field("kernel") != nil }
 
 // gpReader reads a column of processes; equal ones of a call are decoded once.
@@ -175,7 +175,7 @@ func (r *gpReader) posterior(i int) (*gp.Posterior, error) {
 	return p, nil
 }
 
-// rows calls f with the latent Gaussian of each row; rows without process or x are NULL.
+// rows calls f with each row's latent Gaussian; rows without process or x are NULL.
 func (r *gpReader) rows(x *capi.Vec, n int, out *capi.Col, f func(i int, l lik.Likelihood, m, v float64) error) error {
 	if err := checkPoints(x); err != nil {
 		return err

@@ -22,7 +22,7 @@ func (s *mergeState) Merge(src capi.State) error {
 	return s.Merger.Merge(o.Merger)
 }
 
-// all are the beliefs of row i, whose names lie in DuckDB's memory.
+// all yields the beliefs of row i; their names lie in DuckDB's memory.
 func (r *beliefReader) all(i int) iter.Seq2[kernels.Belief, error] {
 	return func(yield func(kernels.Belief, error) bool) {
 		for j, hi := r.list.Span(i); j < hi; j++ {
@@ -59,7 +59,7 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			if fits.null(i) {
-				continue // as sum: NULL is no part
+				continue // NULL is ignored, as in sum
 			}
 			f, err := fits.head(i)
 			if err != nil {

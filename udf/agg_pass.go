@@ -21,8 +21,8 @@ func (s *passState) Merge(src capi.State) error {
 	return s.Join(running(), o.Part)
 }
 
-// longPart is the number of bytes from which a state is read and written beside its query, which
-// an interrupt ends without it: a gigabyte takes seconds.
+// longPart is the number of bytes from which a state is read and written in a goroutine that an
+// interrupt does not wait for: a gigabyte takes seconds.
 const longPart = 1 << 20
 
 // readPass is the state in entry i of v.
@@ -34,12 +34,12 @@ func readPass(v *capi.Vec, i int) (engine.Part, error) {
 	return p, nil
 }
 
-// decodePart is engine.DecodePart of bytes that are nobody else's.
+// decodePart is engine.DecodePart of bytes that are not shared.
 func decodePart(b []byte) (engine.Part, error) {
 	return beside(len(b) >= longPart, func() (engine.Part, error) { return engine.DecodePart(b) })
 }
 
-// partBytes is p, which stays as it is, in bytes.
+// partBytes encodes p, which it leaves unchanged.
 func partBytes(p engine.Part) ([]byte, error) {
 	return beside(p.Size() >= longPart, func() ([]byte, error) { return p.Bytes(), nil })
 }
@@ -58,7 +58,7 @@ func updatePasses(args []capi.Vec, slots capi.Slots) error {
 	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 		for i := lo; i < hi; i++ {
 			if args[0].Null(i) {
-				continue // as sum: NULL is no part
+				continue // NULL is ignored, as in sum
 			}
 			p, err := readPass(&args[0], i)
 			if err != nil {
@@ -93,8 +93,8 @@ func finalizePasses(states []capi.State, out *capi.Col) error {
 	return nil
 }
 
-// solvingAt are the options of bglm_newton_solve: those of the pass, without what was read by
-// row.
+// solvingAt reads the options of bglm_newton_solve: those of the pass, without the columns that
+// vary by row.
 func solvingAt(opt *capi.Vec, i int) (*option.Settings, error) {
 	if err := checkOptions(opt, exampleOptions["newton_state"]); err != nil {
 		return nil, err

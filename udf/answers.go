@@ -86,14 +86,14 @@ func callSummary(args []capi.Vec, n int, out *capi.Col) error {
 var contrastType = capi.StructOf(fld("mean", capi.TDouble), fld("sd", capi.TDouble), fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("p_positive", capi.TDouble),
 	fld("response", capi.StructOf(fld("mean", capi.TDouble), fld("sd", capi.TDouble), fld("lower", capi.TDouble), fld("upper", capi.TDouble))))
 
-// entry of a difference: the belief at a place, or an unseen feature by name.
+// differing is an entry of a difference of rows: the belief at a place, or an unseen feature.
 type differing struct {
 	weight kernels.Weight
 	x      float64
 }
 
-// less is the Gaussian of the predictor of row i less that of o's row i, both under one
-// fit. What both rows share cancels exactly.
+// less is the Gaussian of the predictor of row i minus that of row i of o, both under one fit.
+// Entries that both rows share cancel exactly.
 func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, err error) {
 	known := map[int]*differing{}
 	unseen := map[string]*differing{}
@@ -142,7 +142,7 @@ func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, 
 	for at := range known {
 		places = append(places, at)
 	}
-	slices.Sort(places) // sums in one order
+	slices.Sort(places) // sums in a fixed order
 	for _, at := range places {
 		e := known[at]
 		if e.x == 0 {
@@ -216,18 +216,18 @@ func callContrast(args []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// maxPairs is how many levels bglm_pairs compares: the response's difference is an integral
-// of some tenths of a millisecond for each pair.
+// maxPairs is how many levels bglm_pairs compares at most: the difference in the response is an
+// integral that takes some tenths of a millisecond for each pair.
 const maxPairs = 64
 
 var pairsOfLevels = capi.ListOf(capi.StructOf(append([]capi.Field{fld("a", capi.TVarchar), fld("b", capi.TVarchar)}, contrastType.Fields...)...))
 
-// callPairs contrasts the levels of a column, each with those behind it, at rows of x.
+// callPairs contrasts each level of a column with those after it, at rows of x.
 func callPairs(args []capi.Vec, n int, out *capi.Col) error {
 	return pairs(args, n, out, false)
 }
 
-// pairs is callPairs, for fits of classes too.
+// pairs is callPairs, also for fits with classes.
 func pairs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 	fits, err := newFitReader(&args[0], "fit")
 	if err != nil {
@@ -344,14 +344,14 @@ func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, o
 	return nil
 }
 
-// appendContrast writes the fields of contrastType from field from on, and ends the STRUCT.
+// appendContrast writes the fields of contrastType, the first as field from, and ends the STRUCT.
 func appendContrast(c *predict.Contrast, out *capi.Col, from int) {
 	for k, v := range [...]float64{c.Mean, c.SD, c.Lower, c.Upper, c.Positive} {
 		out.Field(from + k).Float(v)
 	}
 	r := out.Field(from + 5)
 	for k, v := range [...]float64{c.Response.Mean, c.Response.SD, c.Response.Lower, c.Response.Upper} {
-		floatOrNull(r.Field(k), v) // none of responses that are both beyond all numbers
+		floatOrNull(r.Field(k), v) // NULL for responses that both overflow
 	}
 	r.EndStruct()
 	out.EndStruct()
@@ -382,14 +382,14 @@ func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// optionsOf are functions whose options are, or begin with, those of other names than their own.
+// optionsOf are the functions whose options are, or begin with, those listed under other names.
 var optionsOf = map[string][]string{
 	"fit": {"fit", "adf"}, "progressive": {"fit", "adf"}, "update": {"adf"}, "newton_solve": {"newton_state"},
 	"loo_auc": {"loo"}, "loo_predict": {"influence"},
 }
 
-// option is the option of a key as f has it, nil where it has none: functions share keys whose
-// defaults and meanings differ. That of an engine which f may name is the first one's.
+// option is the option called key as f has it, nil if it has none: functions share keys whose
+// defaults and meanings differ. Of the engines that f can name, the first one with the key counts.
 func (f *Function) option(key string) *option.Spec {
 	if !slices.Contains(f.Options, key) {
 		return nil
@@ -405,9 +405,8 @@ func (f *Function) option(key string) *option.Spec {
 	return option.Of(key)
 }
 
-// help is what is known of a function or a macro, with or without bglm_, an option, a family
-// or a link.
-// Errors: none of these, with the nearest one.
+// help describes a function or macro, with or without bglm_, an option, a family or a link.
+// Errors: an unknown topic, with the nearest known one.
 func help(topic string) (string, error) {
 	var b strings.Builder
 	var names []string

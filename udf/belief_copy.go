@@ -7,23 +7,23 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// beliefCopy is a list of beliefs as a chunk had it: the next chunk of a query mostly has
-// the same, at another place, and what was found in the one then holds in the other.
+// beliefCopy is a copy of a chunk's list of beliefs. The next chunk of a query mostly has the same
+// list at another address, and positions found in the one then hold in the other.
 type beliefCopy struct {
-	name   [][2]uint64 // DuckDB's words of a text; a long one begins in text at the second
+	name   [][2]uint64 // the two words of DuckDB's string; the second of a long one is its offset in text
 	text   []byte
 	weight []kernels.Weight
 	valid  bool
 }
 
-// copyLimit is how many beliefs are copied at most, and copyRows how many for each row of a
-// chunk: to compare them costs less than to find those of its rows again.
+// copyLimit is how many beliefs are copied at most, and copyRows how many for each row of a chunk:
+// within these limits a comparison costs less than another search for the features of the rows.
 const (
 	copyLimit = 1 << 13
 	copyRows  = 4
 )
 
-// keep copies beliefs [lo, hi) of r for a chunk of that many rows, or none.
+// keep copies beliefs [lo, hi) of r for a chunk of so many rows, or none if they are too many.
 func (c *beliefCopy) keep(r *beliefReader, lo, hi, rows int) {
 	c.name, c.text, c.weight = c.name[:0], c.text[:0], c.weight[:0]
 	n := hi - lo
@@ -42,7 +42,7 @@ func (c *beliefCopy) keep(r *beliefReader, lo, hi, rows int) {
 	}
 }
 
-// same says whether beliefs [lo, hi) of r are those that were copied, bit by bit.
+// same reports whether beliefs [lo, hi) of r equal the copy, bit by bit.
 func (c *beliefCopy) same(r *beliefReader, lo, hi int) bool {
 	n := hi - lo
 	if !c.valid || n != len(c.name) || !copies(r) {
@@ -61,7 +61,7 @@ func (c *beliefCopy) same(r *beliefReader, lo, hi int) bool {
 	return true
 }
 
-// copies says whether beliefs of r are plain: texts and DOUBLEs.
+// copies reports whether the beliefs of r have plain types: VARCHAR and DOUBLE.
 func copies(r *beliefReader) bool {
 	return r.feature != nil && r.feature.Type == capi.Varchar && r.mean.Type == capi.Double && r.variance.Type == capi.Double
 }

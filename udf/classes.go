@@ -8,7 +8,7 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// classProbs is what bglm_predict gives for a fit with classes.
+// classProbs is what bglm_predict returns for a fit with classes.
 var classProbs = capi.MapOf(capi.TVarchar, capi.TDouble)
 
 // classScorers are the softmax fits of a call; equal ones are decoded once.
@@ -39,8 +39,8 @@ func newClassScorers(v *capi.Vec) (*classScorers, error) {
 	return c, nil
 }
 
-// rows is a batch of row i of each x under the fit of row i; no scorer where one has a container
-// that is NULL.
+// rows encodes row i of each x as a batch under the fit of row i; the scorer is nil if one of them
+// has a container that is NULL.
 func (c *classScorers) rows(i int, xs ...*features) (*softmax.Scorer, error) {
 	if err := going(i); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c *classScorers) rows(i int, xs ...*features) (*softmax.Scorer, error) {
 	return s, nil
 }
 
-// callPredictClasses predicts with a softmax fit.
+// callPredictClasses predicts the class probabilities of a softmax fit.
 func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 	fits, err := newClassScorers(&args[0])
 	if err != nil {
@@ -172,7 +172,7 @@ func callContrastClasses(args []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// appendClassContrast writes classContrast from field from on, and ends the STRUCT.
+// appendClassContrast writes classContrast, the first field as field from, and ends the STRUCT.
 func appendClassContrast(c *softmax.Contrast, out *capi.Col, from int) {
 	out.Field(from).Str(c.Class)
 	for k, v := range [...]float64{c.Mean, c.SD, c.Lower, c.Upper, c.Positive} {

@@ -8,26 +8,25 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// decoded keeps what was made of the last entry of a column that was asked for. It
-// serves the entries around it that are the same in every field (capi.Vec.Runs), for
-// one call: all functions that take a FIT decode through it, so that no answer comes
-// from a field of another row.
+// decoded caches what was made of the entry of a column that was last asked for, for one call. It
+// serves the entries next to it that are equal in every field (capi.Vec.Runs). All functions with a
+// FIT argument decode through it, so that no answer mixes fields of different rows.
 type decoded[T any] struct {
 	run    []int32
-	have   int32 // the run that value is of, -1 = none
+	have   int32 // the run that value belongs to, -1 = none
 	value  T
 	decode func(i int) (T, error)
 }
 
-// of points d at another column.
+// of resets d to another column.
 func (d *decoded[T]) of(v *capi.Vec, decode func(i int) (T, error)) {
 	*d = decoded[T]{run: v.Runs(d.run), have: -1, decode: decode}
 }
 
-// at is what decode makes of entry i.
+// at is the decoded entry i.
 func (d *decoded[T]) at(i int) (T, error) {
 	if run := d.run[i]; run != d.have {
-		d.have = -1 // an attempt that fails leaves nothing
+		d.have = -1 // a failed attempt leaves nothing
 		v, err := d.decode(i)
 		if err != nil {
 			return v, err
@@ -37,8 +36,8 @@ func (d *decoded[T]) at(i int) (T, error) {
 	return d.value, nil
 }
 
-// layout says what a STRUCT argument must look like: its type, fields that it may lack,
-// and fields that may be NULL, both by path.
+// layout is what a STRUCT argument must have: its type, the fields that it may lack and the fields
+// that may be NULL, both by path.
 type layout struct {
 	what               string // for messages
 	t                  *capi.Type
@@ -53,9 +52,8 @@ func fieldSet(names string) map[string]bool {
 	return out
 }
 
-// fit checks the types of v, of any order of fields and any type of numbers; fields
-// that s does not know are left alone. Errors name the field, the type found and what
-// is allowed.
+// fit checks the types of v, in any order of fields and with any type of numbers; fields that s
+// does not know are ignored. Errors name the field, the type found and what is allowed.
 func (s *layout) fit(v *capi.Vec) error { return s.check(v, s.t, "") }
 
 func join(path, name string) string {
@@ -67,7 +65,7 @@ func join(path, name string) string {
 
 func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
 	if v.Type == capi.SQLNull || v.Type == capi.Varchar && s.nullable[path] && (t.ID == capi.List || isNumber(t)) {
-		return nil // NULL itself is the row's matter; what is NULL everywhere in JSON is text
+		return nil // NULLs are checked row by row; a field that is NULL everywhere in JSON is read as text
 	}
 	bad := func(allowed string) error {
 		return fmt.Errorf("%s has a field %s of type %s; allowed: %s", s.what, path, v.TypeName(), allowed)
@@ -82,7 +80,7 @@ func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
 			if field(t, name) != nil {
 				continue
 			}
-			// A field of the user's own is his; a slip would pass for a field left out.
+			// Users may add fields, but a misspelt one would pass for a field left out.
 			if near := slipOf(name, v, t); near != "" {
 				return fmt.Errorf("%s has a field %s and no field %s; allowed: that name, or one that is not so near to it", s.what, join(path, name), join(path, near))
 			}
@@ -105,7 +103,7 @@ func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
 			return bad(t.String())
 		}
 		if v.Kids[0].Type == capi.Varchar && isNumber(t.Elem) {
-			return nil // of lists that are empty everywhere in JSON: numbers looks at the others
+			return nil // JSON types lists that are all empty so; function numbers checks the others
 		}
 		return s.check(&v.Kids[0], t.Elem, path+"[]")
 	case capi.Varchar, capi.Boolean:
@@ -120,18 +118,18 @@ func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
 	return nil
 }
 
-// isNumber says whether t is a type of numbers.
+// isNumber reports whether t is a numeric type.
 func isNumber(t *capi.Type) bool {
 	return t.ID != capi.Struct && t.ID != capi.List && t.ID != capi.Varchar && t.ID != capi.Boolean
 }
 
-// textual is the error of a number, or of a list, that is text and not NULL.
+// textual is the error of a number, or a list of numbers, that is text and not NULL.
 func textual(path string, t *capi.Type) error {
 	return fmt.Errorf("%s is text; allowed: %s or NULL, as a cast of the FIT or of this field gives", path, t)
 }
 
-// slipOf is the field of t that v has not, and whose name is one edit from name, of long
-// names two; "" for none.
+// slipOf is the field of t that v lacks and whose name is one edit away from name, or two for long
+// names; "" for none.
 func slipOf(name string, v *capi.Vec, t *capi.Type) string {
 	for _, f := range t.Fields {
 		if most := min(len(f.Name)/3, 2); v.Field(f.Name) == nil && option.Edits(strings.ToLower(name), f.Name) <= most {
@@ -141,7 +139,7 @@ func slipOf(name string, v *capi.Vec, t *capi.Type) string {
 	return ""
 }
 
-// differs is the first field of v whose type is not just that of t.
+// differs describes the first field of v whose type is not exactly that of t.
 func differs(v *capi.Vec, t *capi.Type, path string) string {
 	for _, f := range t.Fields {
 		kid := v.Field(f.Name)
@@ -177,8 +175,8 @@ type named struct {
 	v    *capi.Vec
 }
 
-// required are the fields of v that must not be NULL, STRUCTs before their own; fields
-// of the user's own are not among them. Entries of lists are their readers' matter.
+// required lists the fields of v that must not be NULL, STRUCTs before their fields, without the
+// user's own fields. Entries of lists are checked by their readers.
 func (s *layout) required(v *capi.Vec) []named { return s.requires(nil, v, s.t, "") }
 
 func (s *layout) requires(out []named, v *capi.Vec, t *capi.Type, path string) []named {
@@ -192,7 +190,7 @@ func (s *layout) requires(out []named, v *capi.Vec, t *capi.Type, path string) [
 	return out
 }
 
-// missingOf is the first field that is NULL at entry i, "" for none.
+// missingOf is the path of the first field that is NULL at entry i, "" for none.
 func missingOf(fields []named, i int) string {
 	for k := range fields {
 		if fields[k].v.Null(i) {
@@ -221,7 +219,7 @@ func numbers(v *capi.Vec, i int, what string) ([]float64, error) {
 	return out, nil
 }
 
-// wholeNumber is a number that must be a whole one of 64 bits.
+// wholeNumber reads a number that must be an integer of 64 bits.
 func wholeNumber(v *capi.Vec, i int, what string) (int64, error) {
 	switch v.Type {
 	case capi.BigInt:

@@ -10,7 +10,7 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// callSQL writes the query that scores rows elsewhere.
+// callSQL writes a query that scores rows in another database.
 func callSQL(args []capi.Vec, n int, out *capi.Col) error {
 	fits, err := newFitReader(&args[0], "fit")
 	if err != nil {
@@ -64,7 +64,7 @@ func callSQL(args []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// callPMML writes the document that other programs score with.
+// callPMML writes a PMML document for scoring in other programs.
 func callPMML(args []capi.Vec, n int, out *capi.Col) error {
 	fits, err := newFitReader(&args[0], "fit")
 	if err != nil {

@@ -24,7 +24,7 @@ var (
 	classesType = fitOf(kernels.FitFormat, classBelief) // of bglm_softmax
 )
 
-// fitOf is the type of a FIT in a layout.
+// fitOf is the type of a FIT in a version of the layout.
 func fitOf(layout int, belief *capi.Type) *capi.Type {
 	return structOf(fitlayout.Fields, layout, belief)
 }
@@ -66,7 +66,7 @@ func fieldType[T any](f *fitlayout.Field[T], layout int, belief *capi.Type) *cap
 	}
 }
 
-// earlier are the types of a FIT in the layouts before, oldest first.
+// earlier lists the types of a FIT in the previous layouts, oldest first.
 func earlier(belief *capi.Type) []*capi.Type {
 	var out []*capi.Type
 	for layout := 1; layout < kernels.FitFormat; layout++ {
@@ -75,10 +75,10 @@ func earlier(belief *capi.Type) []*capi.Type {
 	return out
 }
 
-// beliefWalk calls a function with each belief of a fit, in their order.
+// beliefWalk calls visit with each belief of a fit, in order.
 type beliefWalk func(visit func(name []byte, w kernels.Weight))
 
-// appendFit writes a FIT; each visits the beliefs in their order.
+// appendFit writes a FIT; each visits its beliefs in order.
 func appendFit(c *capi.Col, f *kernels.Fit, each beliefWalk) {
 	appendStruct(c, fitlayout.Fields, f, func(l *capi.Col) { appendBeliefs(l, f, each) })
 }
@@ -140,7 +140,7 @@ func appendList[T any](c *capi.Col, fields []fitlayout.Field[T], list []T) {
 	c.EndList()
 }
 
-// appendColumns appends what a fit remembers of its columns.
+// appendColumns appends what a fit remembers about its columns.
 func appendColumns(l *capi.Col, columns []kernels.FitColumn) {
 	if columns == nil {
 		l.Null()
@@ -235,7 +235,7 @@ func newBeliefReader(v *capi.Vec) (*beliefReader, error) {
 	return r, nil
 }
 
-// at is belief j of the child vector. Errors: NULLs, and what CheckWeight says.
+// at is belief j of the child vector. Errors: NULLs, and those of CheckWeight.
 func (r *beliefReader) at(j int) (name string, w kernels.Weight, err error) {
 	if r.feature == nil || r.entry.Null(j) || r.feature.Null(j) {
 		return "", w, fmt.Errorf("a belief is NULL; each needs a feature, a mean and a variance")
@@ -251,7 +251,7 @@ func (r *beliefReader) at(j int) (name string, w kernels.Weight, err error) {
 	return name, w, nil
 }
 
-// readBeliefs copies the beliefs of row i. Errors: bad beliefs, a feature twice.
+// readBeliefs copies the beliefs of row i. Errors: invalid beliefs, a feature that occurs twice.
 func readBeliefs(v *capi.Vec, i int) ([]kernels.Belief, error) {
 	r, err := newBeliefReader(v)
 	if err != nil {
@@ -278,12 +278,12 @@ func readBeliefs(v *capi.Vec, i int) ([]kernels.Belief, error) {
 	return out, nil
 }
 
-// beliefs copies the beliefs of row i, and the classes of those that have them, one
-// for each block. Errors: those of at, blocks of different lengths.
+// beliefs copies the beliefs of row i, and the classes of those that have them, one for each block.
+// Errors: those of at, blocks of different lengths.
 func (r *beliefReader) beliefs(i int) (out []kernels.Belief, classes []string, err error) {
 	lo, hi := r.list.Span(i)
 	out = make([]kernels.Belief, 0, hi-lo)
-	block := 0 // where the last one begins, and how long the first one is
+	block := 0 // where the last block begins
 	first := 0
 	uneven := func() bool { return len(classes) > 1 && len(out)-block != first }
 	for j := lo; j < hi; j++ {
@@ -332,9 +332,9 @@ var fitLayout = func() layout {
 	return l
 }()
 
-// fitReader reads FIT columns by field name, so that a FIT that went through a
-// file or a table still serves. Each FIT is validated whole before anything of it is
-// used, where it lies: nothing of a long list is copied for it.
+// fitReader reads FIT columns by field name, so that a FIT that went through a file or a table
+// still works. Each FIT is validated as a whole before any of it is used, and in place: long lists
+// are not copied for it.
 type fitReader struct {
 	v      *capi.Vec
 	layout layout
@@ -348,7 +348,7 @@ type fitReader struct {
 	lik        lik.Likelihood
 	spread     kernels.Spread          // of last
 	predictive kernels.PredictiveScale // of last
-	beside     predict.Beside          // of last, where told
+	beside     predict.Beside          // of last, if told
 	told       bool
 
 	heads   decoded[*kernels.Fit]
@@ -358,7 +358,7 @@ type fitReader struct {
 	learnt  decoded[[]kernels.Learnt]
 }
 
-// leaf is a field that a vector has.
+// leaf is a field of a STRUCT that holds a value.
 type leaf[T any] struct {
 	*fitlayout.Field[T]
 	kind fitlayout.Kind
@@ -366,7 +366,7 @@ type leaf[T any] struct {
 	path string
 }
 
-// leavesOf are the fields of the STRUCT v that hold values.
+// leavesOf lists the fields of the STRUCT v that hold values.
 func leavesOf[T any](fields []fitlayout.Field[T], v *capi.Vec, path string) []leaf[T] {
 	var out []leaf[T]
 	for k := range fields {
@@ -383,8 +383,8 @@ func leavesOf[T any](fields []fitlayout.Field[T], v *capi.Vec, path string) []le
 	return out
 }
 
-// read sets the field of to from entry i, but for lists of structs. Numbers of a list
-// stay in DuckDB's memory if they are DOUBLE there.
+// read sets the field in to from entry i, except lists of structs. The numbers of a DOUBLE list are
+// not copied from DuckDB's memory.
 func (l *leaf[T]) read(i int, to *T) (err error) {
 	switch l.kind {
 	case fitlayout.Beliefs, fitlayout.Columns, fitlayout.Correlations, fitlayout.Learnt, fitlayout.Version:
@@ -486,7 +486,7 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 
 func (r *fitReader) null(i int) bool { return r.beliefs == nil || r.v.Null(i) }
 
-// optional is the number of a field that may be NULL or missing: NaN then.
+// optional is the number in a field that may be NULL or missing, NaN in both cases.
 func optional(v *capi.Vec, i int, what string) (float64, error) {
 	if v == nil || v.Null(i) {
 		return nan, nil
@@ -501,7 +501,7 @@ func optional(v *capi.Vec, i int, what string) (float64, error) {
 	return x, nil
 }
 
-// count is a whole number of a field that is not NULL, 0 where there is no such field.
+// count is the whole number in a field that is not NULL, 0 if there is no such field.
 func count(v *capi.Vec, i int, what string) (int64, error) {
 	if v == nil {
 		return 0, nil
@@ -509,7 +509,7 @@ func count(v *capi.Vec, i int, what string) (int64, error) {
 	return wholeNumber(v, i, what)
 }
 
-// readList is entry i of a list of structs, of the FIT's field at path.
+// readList is entry i of a list of structs, the FIT's field at path.
 func readList[T any](v *capi.Vec, i int, path string, entries []fitlayout.Field[T], validate func([]T) error) ([]T, error) {
 	if v.Null(i) {
 		return nil, nil
@@ -542,10 +542,10 @@ func readList[T any](v *capi.Vec, i int, path string, entries []fitlayout.Field[
 }
 
 // head is the FIT at row i without its beliefs, valid until the next call.
-// Errors: what kernels.Fit.Validate finds; beliefs with classes are checked by whole.
+// Errors: those of kernels.Fit.Validate; beliefs with classes are checked by whole.
 func (r *fitReader) head(i int) (*kernels.Fit, error) { return r.heads.at(i) }
 
-// learntBeside is what the last head has learnt beside its weights.
+// learntBeside is what the last head has learnt in addition to its weights.
 func (r *fitReader) learntBeside() predict.Beside {
 	if !r.told {
 		r.beside, r.told = predict.BesideOf(&r.last), true
@@ -595,8 +595,8 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 	return f, err
 }
 
-// refuse says what a fit with classes is good for, and why it came to the function of
-// other fits where that accepts one with classes too.
+// refuse is the error of a fit with classes where others are wanted: what can be done with it, and,
+// where its types may be the cause, which of them differs.
 func (r *fitReader) refuse() error {
 	err := fmt.Errorf("the FIT has classes (bglm_softmax); it can be predicted with (bglm_predict), continued (option prior of bglm_softmax), listed (bglm_beliefs, bglm_summary), asked (bglm_contrast, bglm_pairs, bglm_effects) and written as SQL or PMML (bglm_sql, bglm_pmml)")
 	if d := differs(r.v, classesType, ""); d != "" {
@@ -605,7 +605,7 @@ func (r *fitReader) refuse() error {
 	return err
 }
 
-// checkFormat refuses layouts that are not known yet; v may be nil or NULL.
+// checkFormat rejects versions of the layout that are not known yet; v may be nil or NULL.
 func checkFormat(v *capi.Vec, i int) error {
 	if v == nil || v.Null(i) {
 		return nil
@@ -642,7 +642,7 @@ func (r *fitReader) scalars(i int) (f *kernels.Fit, err error) {
 	return f, err
 }
 
-// check reports the first broken belief of row i, which has no classes.
+// check reports the first invalid belief of row i, which has no classes.
 func (r *fitReader) check(i int) (none struct{}, err error) {
 	b := r.beliefs
 	lo, hi := b.list.Span(i)
@@ -669,12 +669,12 @@ func (r *fitReader) check(i int) (none struct{}, err error) {
 	})
 }
 
-// plainOrder says that names are in belief order, where that is quickly seen: a chunk is
-// not much more work than a walk through a million of names. Others are for
-// kernels.ValidateBeliefs.
+// plainOrder reports whether names are in belief order, where that is quickly seen: a walk over a
+// million names costs nearly as much as all else in a chunk. If false, kernels.ValidateBeliefs
+// decides.
 func plainOrder(name *capi.Vec, lo, hi int) bool {
 	var last, lastRest, lastLen uint64
-	plain := false // the name before is short and begins with a letter: it is its bytes
+	plain := false // the previous name is short and begins with a letter: its order is that of its bytes
 	for j := lo; j < hi; j++ {
 		head, rest, short := name.Inline(j)
 		n := head & math.MaxUint32
@@ -683,7 +683,7 @@ func plainOrder(name *capi.Vec, lo, hi int) bool {
 		switch {
 		case j == lo:
 		case short && plain && letter:
-			// Bytes beyond the end are 0.
+			// Bytes beyond the end of a short string are 0.
 			if !(head > last || head == last && (rest > lastRest || rest == lastRest && n > lastLen)) {
 				return false
 			}
@@ -699,7 +699,7 @@ func plainOrder(name *capi.Vec, lo, hi int) bool {
 	return true
 }
 
-// plainWeights says that all means are finite, all variances finite and not negative.
+// plainWeights reports whether all means are finite and all variances finite and not negative.
 func plainWeights(m, v []float64) bool {
 	bad := 0.0 // the sum of x - x, NaN where an x is not finite
 	for j, x := range v {

@@ -9,18 +9,18 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// fitsWriter appends the results of groups to a column. Of fits that follow each other and
-// say the same but for what was learnt it writes only that, and the rest a column at a time.
+// fitsWriter appends the results of groups to a column. Of consecutive fits that differ only in
+// what was learnt it writes only that, and the other fields afterwards, a column at a time.
 type fitsWriter struct {
 	out  *capi.Col
 	last kernels.Fit // the fit written last
 	open bool        // the next fit may be written in part
-	more int         // fits for which the other columns have no entry yet
+	more int         // fits whose other columns have no entry yet
 
 	visit func(name []byte, w kernels.Weight)
 }
 
-// varying are the places of the fields in which fits of one plan differ.
+// varying are the places of the fields that may differ between fits of one plan.
 var varying = func() (v struct {
 	beliefs, covariance, time, n, skipped, logEvidence, status, columns int
 	all                                                                 []int
@@ -32,7 +32,7 @@ var varying = func() (v struct {
 	return v
 }()
 
-// alikeButLearnt says whether two fits differ in varying fields only.
+// alikeButLearnt reports whether two fits differ at most in the varying fields.
 func alikeButLearnt(a, b *kernels.Fit) bool {
 	same := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
 	return a.Method == b.Method && a.Family == b.Family && a.Link == b.Link && same(a.Shape, b.Shape) && same(a.Dispersion, b.Dispersion) &&
@@ -40,7 +40,7 @@ func alikeButLearnt(a, b *kernels.Fit) bool {
 		len(a.Classes) == 0 && len(b.Classes) == 0 && a.Correlations == nil && b.Correlations == nil && a.Learnt == nil && b.Learnt == nil
 }
 
-// flush completes the columns.
+// flush writes the entries that the other columns still lack.
 func (w *fitsWriter) flush() {
 	if w.more > 0 {
 		for k := range fitType.Fields {
@@ -59,7 +59,7 @@ func (w *fitsWriter) null() {
 	w.out.Null()
 }
 
-// result appends what took work, nothing of a state that an interrupt keeps from being written.
+// result appends a solved result, or nothing of a state whose writing was interrupted.
 func (w *fitsWriter) result(p *fitPlan, r *engine.Result) error {
 	switch p.method.Kind {
 	case engine.Weights:
@@ -78,7 +78,7 @@ func (w *fitsWriter) result(p *fitPlan, r *engine.Result) error {
 	return nil
 }
 
-// factorised appends a fit that is read belief by belief, nothing of one that cannot be read.
+// factorised appends a fit that is read belief by belief, or nothing if it cannot be read.
 func (w *fitsWriter) factorised(e engine.Factorised) error {
 	return e.Read(running(), func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))) { w.fit(f, each) })
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// DuckDB's C API (v1) does not tell a function that its query was interrupted, so that
-// an interrupt would wait until a running solve ends. Who interrupts queries of its own
-// process hands over the context it does that with.
+// DuckDB's C API (v1) does not tell a function that its query was interrupted, so that an interrupt
+// would have to wait for a running solve. A program that interrupts its own queries can hand over
+// the context it does that with.
 
-// interrupts holds the contexts in force, and the one that callbacks run under: it ends
-// with the first of them.
+// interrupts holds the contexts in force, and the one that callbacks run under, which ends with the
+// first of them.
 var interrupts struct {
 	mu     sync.Mutex
 	last   int
@@ -27,10 +27,10 @@ var interrupts struct {
 	now    atomic.Pointer[context.Context]
 }
 
-// Interruptible makes ctx end bglm functions: until done is called, they return an error
-// within a fraction of a second once ctx is cancelled, and at once when they begin
-// after that. It concerns all bglm functions of the process, whatever connection
-// they run on; with several contexts in force the first that is cancelled counts.
+// Interruptible makes ctx end bglm functions: until done is called, they return an error within a
+// fraction of a second after ctx is cancelled, and functions called after that return it at once.
+// It applies to all bglm functions of the process, whatever connection they run on; with several
+// contexts in force the first that is cancelled counts.
 //
 //	ctx, cancel := context.WithCancel(ctx)
 //	defer udf.Interruptible(ctx)()
@@ -56,7 +56,7 @@ func Interruptible(ctx context.Context) (done func()) {
 		switch now := i.now.Load(); {
 		case len(i.on) == 0:
 			i.now.Store(nil)
-		case (*now).Err() != nil: // by the context that is gone, it may be
+		case (*now).Err() != nil: // perhaps by the context that was removed
 			reopen()
 			for id := range i.on {
 				i.detach[id]()
@@ -72,7 +72,7 @@ func reopen() {
 	interrupts.now.Store(&now)
 }
 
-// attach makes context id end what runs.
+// attach makes context id cancel the running callbacks.
 func attach(id int) {
 	ctx, cancel := interrupts.on[id], interrupts.cancel
 	if ctx.Err() != nil {
@@ -89,7 +89,7 @@ func running() context.Context {
 	return context.Background()
 }
 
-// going is why a loop that is at row i is to end, nil while it is not.
+// going is the cause to stop a loop at row i, nil if it may go on; it checks every 16th row.
 func going(i int) error {
 	if i&15 != 0 {
 		return nil
@@ -97,7 +97,7 @@ func going(i int) error {
 	return stop.Cause(running())
 }
 
-// beside is what f makes. Where that takes long an interrupt ends the query without it.
+// beside returns what f makes. If long is set, an interrupt ends the query without waiting for f.
 func beside[T any](long bool, f func() (T, error)) (T, error) {
 	var made, none T
 	err := stop.Leave(running(), long, func() (err error) {
@@ -105,22 +105,22 @@ func beside[T any](long bool, f func() (T, error)) (T, error) {
 		return err
 	})
 	if err != nil {
-		return none, err // made may still be written
+		return none, err // f may still write made
 	}
 	return made, nil
 }
 
-// interrupted says of an error that its query was ended from outside: no answer, not
-// even NULL, stands for that.
+// interrupted reports whether an error means that the query was stopped from outside, for which no
+// answer, not even NULL, may stand.
 func interrupted(err error) bool { return errors.Is(err, stop.ErrInterrupted) }
 
-// solving counts the solves that run, by method.
+// solving counts the running solves by method.
 var solving struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
-// solves notes a solve that begins; call the result when it ends.
+// solves counts a solve that begins; call ended when it ends.
 func solves(method string) (ended func()) {
 	s := &solving
 	s.mu.Lock()
@@ -138,8 +138,7 @@ func solves(method string) (ended func()) {
 	}
 }
 
-// Solving names the methods of the fits that are being solved in this process, "" for
-// none.
+// Solving names the methods of the fits that are being solved in this process, "" for none.
 func Solving() string {
 	s := &solving
 	s.mu.Lock()

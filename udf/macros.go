@@ -16,10 +16,9 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// LoadMacros makes the table macros of sql/bglm.sql (bglm_fit_by, bglm_score,
-// bglm_compare, ...) in the current schema of db, which must have the functions
-// (Register). They are written into a database file and stay there; running it
-// again replaces them.
+// LoadMacros creates the table macros of sql/bglm.sql (bglm_fit_by, bglm_score, bglm_compare, ...)
+// in the current schema of db, which must have the functions (Register). A database file keeps
+// them; calling it again replaces them.
 func LoadMacros(ctx context.Context, db Execer) error {
 	if _, err := db.ExecContext(ctx, sqlfiles.Macros); err != nil {
 		return fmt.Errorf("bglm: making the table macros: %w", err)
@@ -27,9 +26,9 @@ func LoadMacros(ctx context.Context, db Execer) error {
 	return nil
 }
 
-// MacroSQL is the statements that make the table macros, all where name is empty, or the one
-// called name, with or without bglm_, and those that it is made of.
-// Errors: no macro is called so.
+// MacroSQL is the statements that create the table macros: all if name is empty, or the one called
+// name, with or without bglm_, and those that it uses.
+// Errors: no macro has that name.
 func MacroSQL(name string) (string, error) {
 	if name == "" {
 		return sqlfiles.Macros, nil

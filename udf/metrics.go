@@ -8,15 +8,15 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// metricState is the aggregate state of a metric; rows with a NULL are left out, as in
-// SQL's own aggregates.
+// metricState is the aggregate state of a metric; rows with a NULL are left out, as in SQL's own
+// aggregates.
 type metricState struct{ metric.Metric }
 
 func (s metricState) Clone() capi.State { return metricState{s.Metric.Clone()} }
 
 func (s metricState) Merge(src capi.State) error { return s.Metric.Merge(src.(metricState).Metric) }
 
-// numberMetric is the aggregate of a metric that is a number.
+// numberMetric is the aggregate of a metric whose value is a number.
 func numberMetric(name, sig, doc, example string, fresh func() metric.Number, args ...metric.Arg) entry {
 	update := updateMetric(args, 0, func([]capi.Vec, int) (metric.Metric, error) { return fresh(), nil })
 	return aggregate(name, sig, doc+countedAs, example, nil, []int{len(args), len(args) + 1}, capi.TDouble, update, finalizeMetric(func(m metric.Metric, out *capi.Col) error {
@@ -25,11 +25,11 @@ func numberMetric(name, sig, doc, example string, fresh func() metric.Number, ar
 	}))
 }
 
-// countedAs is what metrics say of their last argument.
+// countedAs documents the last argument of metrics.
 const countedAs = " A row of weight w, a number >= 0, counts as w rows."
 
-// updateMetric folds rows; fresh makes the metric from settings many arguments behind those in
-// spec, read at the group's first row. What comes behind these is the weight.
+// updateMetric adds rows to a metric, which fresh makes from the so many settings after the
+// arguments in spec, read at the group's first row. An argument after these is the weight.
 func updateMetric(spec []metric.Arg, settings int, fresh func(args []capi.Vec, i int) (metric.Metric, error)) func([]capi.Vec, capi.Slots) error {
 	allowed := func(a metric.Arg) string {
 		if a.Allowed == metric.Outcome.Allowed {
@@ -90,7 +90,7 @@ func updateMetric(spec []metric.Arg, settings int, fresh func(args []capi.Vec, i
 	}
 }
 
-// weightsOf are the weights of rows, ok false for NULL; nil stands for 1.
+// weightsOf returns the weights of rows, with ok false for NULL; they are 1 if v is nil.
 func weightsOf(v *capi.Vec) func(i int) (w float64, ok bool, err error) {
 	if v == nil {
 		return func(int) (float64, bool, error) { return 1, true, nil }
@@ -107,7 +107,7 @@ func weightsOf(v *capi.Vec) func(i int) (w float64, ok bool, err error) {
 	}
 }
 
-// finalizeMetric writes the metrics of groups with rows.
+// finalizeMetric writes the metrics of groups; those without rows are NULL.
 func finalizeMetric(write func(m metric.Metric, out *capi.Col) error) func([]capi.State, *capi.Col) error {
 	return func(states []capi.State, out *capi.Col) error {
 		for _, st := range states {
@@ -137,7 +137,7 @@ func freshCalibration(args []capi.Vec, i int) (metric.Metric, error) {
 	return metric.NewCalibration(int(bins)), nil
 }
 
-// tooMany is the least sum of weights that is no BIGINT.
+// tooMany is the least sum of weights that does not fit a BIGINT.
 const tooMany = 1 << 63
 
 func appendBins(m metric.Metric, out *capi.Col) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/engine"
 )
 
-// mixedSQL is m with what to do in SQL.
+// mixedSQL is the text of m, with the remedy in SQL.
 func mixedSQL(m *kernels.Mixed) string {
 	if m.Days > 0 {
 		return m.String() + ": " + HowToRead(m)
@@ -17,7 +17,7 @@ func mixedSQL(m *kernels.Mixed) string {
 	return m.String() + "; " + HowToRead(m)
 }
 
-// HowToRead says in SQL what makes numbers of a column that is text or a date.
+// HowToRead says in SQL how to make numbers of a column that is text or a date.
 func HowToRead(m *kernels.Mixed) string {
 	name := inSQL(m.Column)
 	switch {
@@ -37,8 +37,8 @@ func HowToRead(m *kernels.Mixed) string {
 	return castOrNull(m) + ", makes numbers of them"
 }
 
-// undressed is the digits of a column as a number, those behind one of marks being decimals. sign says that the sign
-// is another than a minus in front.
+// undressed is an SQL expression for the number in a column's text; digits after one of marks are
+// decimals. With sign set, the sign may be something other than a minus in front.
 func undressed(name, marks string, sign bool) string {
 	kept := "-0-9"
 	if sign {
@@ -54,7 +54,7 @@ func undressed(name, marks string, sign bool) string {
 	return "TRY_CAST(" + digits + " AS DOUBLE)"
 }
 
-// castOrNull reads numbers with some texts among them.
+// castOrNull is an SQL expression that reads numbers and makes NULLs of some texts among them.
 func castOrNull(m *kernels.Mixed) string {
 	texts := make([]string, len(m.Texts))
 	for i, t := range m.Texts {
@@ -67,7 +67,7 @@ func castOrNull(m *kernels.Mixed) string {
 	return fmt.Sprintf("TRY_CAST(%s AS DOUBLE), or nullstr = %s where a CSV file is read", inSQL(m.Column), null)
 }
 
-// hinted is r with a status that says in SQL what to do.
+// hinted is r with a status that gives the remedy in SQL.
 func hinted(r *engine.Result, err error) (*engine.Result, error) {
 	if err == nil && r.Mixed != nil {
 		r.Status = strings.Replace(r.Status, r.Mixed.String(), mixedSQL(r.Mixed), 1)
@@ -77,7 +77,7 @@ func hinted(r *engine.Result, err error) (*engine.Result, error) {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 
-// inSQL is the name of a column as SQL has it.
+// inSQL is the name of a column as written in SQL.
 func inSQL(name string) string {
 	if plainName.MatchString(name) {
 		return name

@@ -20,7 +20,7 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// OptionWords are the kinds of values of options in the words of SQL.
+// OptionWords names the kinds of option values in the terms of SQL.
 var OptionWords = option.Words{
 	option.Boolean:         "BOOLEAN",
 	option.Times:           "a number, DATE or TIMESTAMP",
@@ -37,7 +37,7 @@ var OptionWords = option.Words{
 	option.ColumnSets:      "VARCHAR[][]: sets of two or more columns of levels, each column in one",
 }
 
-// worded is an error of the kernels in the words of SQL, with what to do about it there.
+// worded rewords an error of the kernels for SQL, with the remedy there.
 func worded(err error) error {
 	switch {
 	case errors.Is(err, kernels.ErrOrder):
@@ -63,7 +63,7 @@ func worded(err error) error {
 	})
 }
 
-// renamed is an error with the names that SQL has.
+// renamed is an error whose text uses the names of SQL.
 type renamed struct {
 	text string
 	err  error
@@ -74,10 +74,10 @@ func (r *renamed) Unwrap() error { return r.err }
 
 var marked = regexp.MustCompile("`([a-z_]+)`")
 
-// Told is a text of the kernels about SQL, in which functions are marked: `laplace`.
+// Told is a text of the kernels with SQL names for the functions marked in it: `laplace`.
 func Told(doc string) string { return marked.ReplaceAllString(doc, "bglm_$1") }
 
-// constants are the fields of the options STRUCT at row i. classes says that a FIT among them
+// constants yields the fields of the options STRUCT at row i. classes says that a FIT among them
 // may have classes.
 func constants(v *capi.Vec, i int, classes bool) iter.Seq2[string, option.Source] {
 	return func(yield func(string, option.Source) bool) {
@@ -97,7 +97,7 @@ func constants(v *capi.Vec, i int, classes bool) iter.Seq2[string, option.Source
 	}
 }
 
-// constant is the value of an option: entry i of v.
+// constant is the value of an option, entry i of v.
 type constant struct {
 	v       *capi.Vec
 	i       int
@@ -149,8 +149,8 @@ func (c constant) Decode(to any) (err error) {
 	return err
 }
 
-// stateBytes reads a BLOB, or the one in a list: DuckDB copies a text for each chunk of rows that it
-// is joined to, of a list it copies where it is.
+// stateBytes reads a BLOB, or the only BLOB of a list: DuckDB copies a BLOB for each chunk of rows
+// that it is joined to, but leaves one in a list where it is.
 func stateBytes(v *capi.Vec, i int) ([]byte, error) {
 	if v.Type == capi.List && v.Kids[0].Type == capi.Blob {
 		lo, hi := v.Span(i)
@@ -262,8 +262,8 @@ func textLists(v *capi.Vec, i int) ([][]string, error) {
 
 type rowColumns struct{ weight, offset, trials, time *capi.Vec }
 
-// findRowColumns finds weight, offset, trials and time among the fields of a
-// STRUCT: the options, or the rows of bglm_update; what names which.
+// findRowColumns finds weight, offset, trials and time among the fields of a STRUCT: the options,
+// or the rows of bglm_update; what names it in errors.
 func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 	var c rowColumns
 	if v == nil || v.Type != capi.Struct {
@@ -304,8 +304,7 @@ func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 	return c, nil
 }
 
-// days is entry i of a time column: a number as it stands, dates and timestamps
-// in days since 1970.
+// days is entry i of a time column: numbers unchanged, dates and timestamps in days since 1970.
 func days(v *capi.Vec, i int) float64 {
 	unit := 0.0
 	switch v.Type {
@@ -332,11 +331,11 @@ func days(v *capi.Vec, i int) float64 {
 	return float64(t) / unit
 }
 
-// ---- one parse for equal options -------------------------------------------------
+// ---- parsing equal options once --------------------------------------------------
 
-// optionCache spares parsing the same options for each of a million groups.
-// Options of plain values are kept process-wide under their bytes; those that
-// hold lists are kept for one call under the place the lists lie at.
+// optionCache saves parsing the same options for each of a million groups. Options without lists
+// are kept for the whole process under their bytes; those with lists are kept for one call under
+// the addresses of the lists.
 type optionCache[T any] struct {
 	all  sync.Map // string -> T
 	size atomic.Int64
@@ -346,7 +345,7 @@ const optionCacheLimit = 1024
 
 type callCache[T any] struct {
 	shared *optionCache[T]
-	prefix int // of key: the function's name, and what settings say
+	prefix int // length of the key's constant part: the function's name, and what settings say
 	key    []byte
 	local  map[string]T
 	last   string
@@ -354,7 +353,7 @@ type callCache[T any] struct {
 	ok     bool
 }
 
-// call returns the cache as one call of the function name sees it.
+// call returns the cache for one call of the named function.
 func (c *optionCache[T]) call(name string) *callCache[T] {
 	key := binary.LittleEndian.AppendUint64(append([]byte(name), 0), uint64(rowBudget()))
 	return &callCache[T]{shared: c, prefix: len(key), key: key}

@@ -15,48 +15,47 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// predictor finds the beliefs of a row's features by searching the ordered
-// belief list where it lies in DuckDB's memory. The features of a chunk are
-// numbered by a small dictionary, so that each is searched once per chunk and
-// FIT, however many rows have it. A small dictionary serves the next chunk too, and
-// where a name was found is where it is looked for first.
+// predictor finds the beliefs of a row's features by searching the ordered belief list in DuckDB's
+// memory. A small dictionary numbers the features of a chunk, so that each is searched for once per
+// chunk and FIT, however many rows have it. A dictionary that stays small is kept for the next
+// chunk, where each search begins at the place found before.
 type predictor struct {
 	fits *fitReader
 	x    *features
 	dict kernels.Dict     // the intercept is 0
-	cols *kernels.Columns // of the features it numbered
+	cols *kernels.Columns // whose features dict has numbered
 	name []byte
 
-	// Rows [from, to) are encoded: row i is at[i-from] of b, -1 where x is NULL.
+	// Rows [from, to) are encoded: row i is row in[i-from] of b, -1 where x is NULL.
 	b         kernels.Batch
 	from, to  int
 	in        []int
 	keep      []bool
-	intercept bool // their entries hold one
+	intercept bool // the encoded entries include an intercept
 
-	lo, hi int     // belief span that found refers to
-	epoch  uint32  // of the beliefs there
+	lo, hi int     // the span of beliefs that found refers to
+	epoch  uint32  // of that span
 	found  []place // by local feature number
 	held   beliefCopy
 
-	filled  []float64 // values of a row that lacks some
-	at      []int     // with a covariance: the row's known beliefs, from 0
+	filled  []float64 // the values of a row with missing numbers filled in
+	at      []int     // with a covariance: the row's known beliefs, counted from 0
 	val     []float64 // and their values
 	unknown []kernels.Related
 	room    kernels.Room
 }
 
-// place is the position of a feature's belief in its list, or missing; what an
-// earlier epoch found counts no more, but as where to look first.
+// place is the position of a feature's belief in its list, or missing. A place of an earlier epoch
+// is only where the search begins.
 type place struct {
 	at    int32
 	epoch uint32
-	w     kernels.Weight // where there is one
+	w     kernels.Weight // if there is a belief
 }
 
 const missing = -2
 
-// ahead is how many rows are encoded together: their names are found at once.
+// ahead is how many rows are encoded together, so that their names are found in one go.
 const ahead = 256
 
 var predictors = sync.Pool{New: func() any { return new(predictor) }}
@@ -77,7 +76,7 @@ func newPredictor(fit, x *capi.Vec, name string) (*predictor, error) {
 	return p, nil
 }
 
-// score reads x for f from now on.
+// score makes p read x as f was fitted.
 func (p *predictor) score(f *kernels.Fit) error {
 	anew, err := p.x.Score(f)
 	if err != nil || !anew {
@@ -91,7 +90,7 @@ func (p *predictor) score(f *kernels.Fit) error {
 	return p.forget(f.HashBits)
 }
 
-// dictLimit is how many names a dictionary may have that another chunk goes on with.
+// dictLimit is how many names a dictionary may have to be kept for another chunk.
 const dictLimit = 1 << 13
 
 // next begins another list of beliefs.
@@ -113,7 +112,7 @@ func (p *predictor) forget(hashBits int) error {
 	return err
 }
 
-// encode reads rows from i on; a bad one ends them, or is the error.
+// encode encodes rows from i on, up to the first invalid one; if that is row i, it is the error.
 func (p *predictor) encode(i int, intercept bool) error {
 	n := min(p.x.x.Len, i+ahead)
 	p.in, p.keep = p.in[:0], p.keep[:0]
@@ -153,8 +152,8 @@ func (p *predictor) free() {
 	predictors.Put(p)
 }
 
-// row reads row i: its features and their values, and where their beliefs lie into
-// p.found. ok is false when fit or x is NULL.
+// row reads row i: its features and their values, and the places of their beliefs into p.found. ok
+// is false if fit or x is NULL.
 func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bool, err error) {
 	if p.fits.null(i) || p.x.x.Null(i) {
 		return nil, nil, nil, false, nil
@@ -185,7 +184,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 			return nil, nil, nil, false, err
 		}
 	}
-	if p.in[i-p.from] < 0 { // a container beside columns is NULL
+	if p.in[i-p.from] < 0 { // a container next to columns is NULL
 		return nil, nil, nil, false, nil
 	}
 	fs, xs = p.b.Entries(p.in[i-p.from])
@@ -206,7 +205,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	return f, fs, xs, true, nil
 }
 
-// stand is a row's values with the means of columns for numbers that are missing.
+// stand is a row's values with missing numbers replaced by the means of their columns.
 func (p *predictor) stand(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
 	own := false
 	for k, x := range xs {
@@ -226,7 +225,7 @@ func (p *predictor) stand(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
 	return xs
 }
 
-// weight is the belief of the row's feature id, and where it lies in its list, or missing.
+// weight is the belief of feature id of the row, and its place in its list, or missing.
 func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 	w := &p.found[id]
 	if w.at == missing {
@@ -235,8 +234,8 @@ func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 	return w.w, int(w.at)
 }
 
-// unseen is feature id without a belief under an arrowhead covariance, with prior w: a
-// level of a column with a level mean is weight j of the block and what w becomes.
+// unseen is the prior of feature id, which has no belief under an arrowhead covariance: given
+// weight j of the block for a level of a column with a level mean, else w and -1.
 func (p *predictor) unseen(f *kernels.Fit, id uint32, w kernels.Weight) (kernels.Weight, int) {
 	c := &f.Covariance
 	k := c.UnseenLevel(string(p.dict.Name(id)), p.hi-p.lo, func(k int) string { return p.fits.beliefs.feature.Str(p.lo + k) })
@@ -247,13 +246,12 @@ func (p *predictor) unseen(f *kernels.Fit, id uint32, w kernels.Weight) (kernels
 	return kernels.Weight{Mean: mean, Variance: w.Variance * rest}, j
 }
 
-// linear is the Gaussian of the linear predictor of row i; ok is false when fit
-// or x is NULL.
+// linear is the Gaussian of the linear predictor of row i; ok is false if fit or x is NULL.
 func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	return p.gaussian(i, false)
 }
 
-// gaussian is linear; anew has levels as kernels.Fit.Anew has them.
+// gaussian is linear; with anew set it treats levels as new, as kernels.Fit.Anew does.
 func (p *predictor) gaussian(i int, anew bool) (mean, variance float64, ok bool, err error) {
 	f, fs, xs, ok, err := p.row(i)
 	if !ok {
@@ -295,7 +293,7 @@ func (p *predictor) gaussian(i int, anew bool) (mean, variance float64, ok bool,
 	return mean, variance, true, nil
 }
 
-// search is the position in the list of the belief of that name, perhaps hint.
+// search is the position of the belief called name in the list; hint is tried first.
 func (p *predictor) search(name []byte, hint int) int {
 	s := unsafe.String(unsafe.SliceData(name), len(name))
 	f := p.fits.beliefs.feature
@@ -333,10 +331,10 @@ func (p *predictor) search(name []byte, hint int) int {
 	return missing
 }
 
-// rows calls f with the Gaussian of each row's linear predictor from which its response is told,
-// null for rows without fit or x.
+// rows calls f with the Gaussian of each row's linear predictor, scaled for predicting its
+// response, and null for rows without fit or x.
 func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) error {
-	near := 0 // rows up to here are encoded, for the FIT of the row before them
+	near := 0 // rows up to here are encoded, and have the FIT of the row before them
 	for i := range n {
 		m, v, ok := 0.0, 0.0, false
 		if i < near {
@@ -363,8 +361,8 @@ func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) 
 	return nil
 }
 
-// alike is where the rows behind i end that are encoded and have its FIT, as far as again
-// serves for it; i where it does not. ok says that row i was not NULL.
+// alike is the end of the rows after i that are encoded and have its FIT, if again can serve them;
+// else i. ok says that row i was not NULL.
 func (p *predictor) alike(i int, ok bool) int {
 	if !ok || p.fits.last.Covariance.Form != gauss.Diagonal {
 		return i
@@ -377,8 +375,8 @@ func (p *predictor) alike(i int, ok bool) int {
 	return end
 }
 
-// again is linear of row i, whose FIT is that of the row before: ok is false where that has
-// more to say, for a feature that is new here or has no belief, or a number that is missing.
+// again is linear for row i with the FIT of the row before. ok is false where linear must do it:
+// for a feature that is new here or has no belief, or a missing number.
 func (p *predictor) again(i int) (mean, variance float64, ok bool) {
 	at := p.in[i-p.from]
 	if at < 0 {
@@ -411,7 +409,7 @@ func newHow(args []capi.Vec) (howTo, error) {
 	return howTo{v}, nil
 }
 
-// kind is the way asked for at row i.
+// kind is the kind of prediction asked for at row i.
 func (h howTo) kind(i int) (predict.Kind, error) {
 	if h.v == nil || h.v.Null(i) {
 		return predict.Exact, nil
@@ -452,10 +450,10 @@ func callPredict(args []capi.Vec, n int, out *capi.Col) error {
 	return p.rows(n, out.Null, func(i int, m, v float64) error { return how.write(i, p.fits.lik, m, v, out) })
 }
 
-// expected writes the expected response of each row; those under one FIT are made together.
+// expected writes the expected response of each row; rows under one FIT are computed together.
 func (p *predictor) expected(n int, out *capi.Col) error {
 	var m, v, y [ahead]float64
-	k := 0 // rows that wait, all of the FIT of run and its likelihood
+	k := 0 // rows that wait, all under the FIT of run with likelihood of
 	run, of := int32(-1), lik.Likelihood(nil)
 	flush := func() {
 		predict.ExpectedMany(of, m[:k], v[:k], y[:k])
@@ -488,7 +486,7 @@ type levelOf struct{ v *capi.Vec }
 
 func newLevel(args []capi.Vec) (levelOf, error) { return levelArgument(args, 2) }
 
-// levelArgument is the level at place k, where there is one.
+// levelArgument is the level, argument k if it is given.
 func levelArgument(args []capi.Vec, k int) (levelOf, error) {
 	if len(args) <= k {
 		return levelOf{}, nil

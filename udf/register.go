@@ -15,14 +15,13 @@ type Conner interface {
 	PingContext(context.Context) error
 }
 
-// Register adds bglm's functions to the DuckDB instance behind db, a *sql.DB or
-// *sql.Conn of the driver github.com/duckdb/duckdb-go/v2. All connections of
-// the instance see them. Calling it again for the same instance changes nothing, at the
-// same time neither.
+// Register adds bglm's functions to the DuckDB instance behind db, a *sql.DB or *sql.Conn of the
+// driver github.com/duckdb/duckdb-go/v2. All connections of the instance see them. Calling it again
+// for the same instance changes nothing, even concurrently.
 //
-// Errors: another type or driver, a failed connection, a driver whose
-// connection is laid out in another way (a version this package does not know); functions
-// that another transaction of the instance is adding.
+// Errors: another type or driver, a failed connection, a driver whose connection has another layout
+// (a version this package does not know), functions that another transaction of the instance is
+// adding.
 func Register(ctx context.Context, db Conner) error {
 	switch d := db.(type) {
 	case *sql.Conn:
@@ -48,8 +47,8 @@ func registerConn(c *sql.Conn) error {
 	})
 }
 
-// rawConnection finds the duckdb_connection in the driver's connection: a field
-// conn holding a struct of one pointer. The driver has no accessor for it.
+// rawConnection finds the duckdb_connection in the driver's connection: a field conn that holds a
+// struct of one pointer. The driver has no accessor for it.
 func rawConnection(driverConn any) (unsafe.Pointer, error) {
 	v := reflect.ValueOf(driverConn)
 	if v.Kind() == reflect.Pointer && !v.IsNil() && v.Elem().Kind() == reflect.Struct &&

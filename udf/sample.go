@@ -14,8 +14,8 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// sampler draws the linear predictor of a predictor's rows. A diagonal fit's
-// weights are drawn where they lie; one with a covariance is decoded once a call.
+// sampler draws the linear predictors of a predictor's rows. The weights of a diagonal fit are
+// drawn in place; a fit with a covariance is decoded once per call.
 type sampler struct {
 	*predictor
 	draws decoded[scorerDraw]
@@ -27,7 +27,7 @@ type scorerDraw struct {
 	draw *predict.Draw
 }
 
-// decode prepares draws of a fit with a covariance.
+// decode prepares the draws of a fit with a covariance.
 func (s *sampler) decode(i int) (d scorerDraw, err error) {
 	f, err := s.fits.whole(i)
 	if err != nil {
@@ -125,7 +125,7 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// leaveOut takes row out of the fit under which it is.
+// leaveOut takes row out of its fit.
 func (p *predictor) leaveOut(row observation, by predict.Factor) (predict.LeftOut, error) {
 	k := p.fits.predictive
 	m, v := k.Of(row.m, row.v, row.offset)
@@ -149,8 +149,8 @@ type observation struct {
 	m, v, offset float64
 }
 
-// observed calls write with the rows of (fit, y, x [, options]) that have all they need; others
-// are NULL. The options are those of function, all by row.
+// observed calls write with the rows of (fit, y, x [, options]) that are complete; others are NULL.
+// The options are those of function, all by row.
 func observed(args []capi.Vec, n int, out *capi.Col, function string, write func(p *predictor, row observation) error) error {
 	p, err := newPredictor(&args[0], &args[2], "x")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// hostSettings are the options of SET. They concern the whole process, as what they govern
-// does, and 'auto' is the default.
+// hostSettings are the options of SET. They apply to the whole process, as what they control does;
+// the default is 'auto'.
 var hostSettings = []capi.Setting{
 	{Name: "bglm_max_memory", Set: setMemory,
 		Description: "bglm's memory budget, such as '4GB'; for the process. 'auto' is 3/8 of the memory, or BGLM_MAX_MEMORY of the environment"},
@@ -27,7 +27,7 @@ var hostSettings = []capi.Setting{
 		Description: "default of the option row_budget of bglm_fit; for the process. 'auto' is " + strconv.Itoa(engine.DefaultRowBudget)},
 }
 
-// auto says whether text stands for the default.
+// auto reports whether text stands for the default.
 func auto(text string) bool {
 	return strings.EqualFold(strings.TrimSpace(text), "auto") || strings.EqualFold(strings.TrimSpace(text), "default")
 }
@@ -54,7 +54,7 @@ func whole(text string, most float64) (int, error) {
 	return int(x), nil
 }
 
-// processors are those that Go took when the process began.
+// processors is GOMAXPROCS as it was when the process began.
 var processors = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
 
 func setThreads(text string) error {
@@ -65,7 +65,7 @@ func setThreads(text string) error {
 			return err
 		}
 	}
-	if n != runtime.GOMAXPROCS(0) { // it stops the world
+	if n != runtime.GOMAXPROCS(0) { // a call stops the world
 		runtime.GOMAXPROCS(n)
 	}
 	return nil
@@ -92,7 +92,7 @@ func setRowBudget(text string) error {
 	return err
 }
 
-// ---- constant arguments, when a call is planned ---------------------------------------
+// ---- checks of constant arguments when a call is planned -----------------------------
 
 func checkHow(v *capi.Vec) error {
 	how, err := newHow([]capi.Vec{2: *v})
@@ -137,7 +137,7 @@ func checkSolving(v *capi.Vec) error {
 	return err
 }
 
-// checkContinuing accepts options that any method takes that a fit may be continued with.
+// checkContinuing checks options that some method accepts for continuing a fit.
 func checkContinuing(v *capi.Vec) error {
 	if err := checkOptions(v, "{process_noise: 0.001}"); err != nil {
 		return err
@@ -158,7 +158,7 @@ func checkContinuing(v *capi.Vec) error {
 	return first
 }
 
-// moreMemory says of an error for want of memory how there would be more.
+// moreMemory adds to an error of too little memory how to allow more.
 func moreMemory(err error) error {
 	if errors.Is(err, memory.ErrLimit) && capi.Settable() {
 		return fmt.Errorf("%w; so does SET bglm_max_memory = 'SIZE'", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// continuing is the method that goes on from a fit of another: itself where it
-// absorbs rows as they come, else adf.
+// continuing is the method that continues a fit of another method: the same if it is a filter, else
+// adf.
 func continuing(method string) *engine.Method {
 	m, err := engine.Find(method)
 	if err != nil || !m.Streams {
@@ -22,7 +22,7 @@ func continuing(method string) *engine.Method {
 	return m
 }
 
-// callUpdate continues a FIT with a list of rows, in the order of the list.
+// callUpdate continues a FIT with a list of rows, in the list's order.
 func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 	fits, err := newFitReader(&args[0], "fit")
 	if err != nil {
@@ -81,7 +81,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// updateRows is where the rows of a list come from; x is nil where it has nothing but NULLs.
+// updateRows is the source of the rows in a list; x is nil if the list has only NULLs.
 func updateRows(list *capi.Vec) (src *rows.Source, x *features, err error) {
 	if list.Type == capi.SQLNull {
 		return &rows.Source{}, nil, nil
@@ -123,7 +123,7 @@ func updateRows(list *capi.Vec) (src *rows.Source, x *features, err error) {
 	return src, x, err
 }
 
-// resumed is the state that goes on from a fit; none says that no row has features.
+// resumed is the state that continues a fit; none says that no row has features.
 func resumed(from *kernels.Fit, opt iter.Seq2[string, option.Source], src *rows.Source, none bool) (*fitState, error) {
 	method := continuing(from.Method)
 	o, err := option.For(method.Name).Continuing().Decode(opt)
@@ -144,7 +144,7 @@ func resumed(from *kernels.Fit, opt iter.Seq2[string, option.Source], src *rows.
 	return s, s.wake()
 }
 
-// absorbList takes the rows of list i, where a NULL counts as skipped, as a NULL y does.
+// absorbList absorbs the rows of list i; a NULL row counts as skipped, as a NULL y does.
 func (s *fitState) absorbList(list *capi.Vec, i int, src *rows.Source, none bool) error {
 	lo, hi := list.Span(i)
 	if none {
@@ -183,7 +183,7 @@ func listBeliefs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 		return err
 	}
 	fits.classes = classes
-	var valid decoded[struct{}] // all of the FIT, which whole checks with its classes
+	var valid decoded[struct{}] // validates the FIT; whole also checks its classes
 	valid.of(&args[0], func(i int) (none struct{}, err error) {
 		if classes {
 			_, err = fits.whole(i)
@@ -220,7 +220,7 @@ func listBeliefs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 	return nil
 }
 
-// checkOptions says whether v can be options, such as example.
+// checkOptions returns an error if the type of v cannot be options, such as example.
 func checkOptions(v *capi.Vec, example string) error {
 	if v != nil && v.Type != capi.Struct && v.Type != capi.SQLNull {
 		return fmt.Errorf("options are %s; allowed: a STRUCT such as %s", v.TypeName(), example)
@@ -230,7 +230,7 @@ func checkOptions(v *capi.Vec, example string) error {
 
 var exampleOptions = map[string]string{"newton_state": "{link: 'probit'}, that of bglm_newton_state", "from_beliefs": "{link: 'probit'}", "features": "{missing: 'absent'}"}
 
-// optionsAt are the options at row i of a scalar with examples.
+// optionsAt are the options at row i of a scalar function that has an example of them.
 func optionsAt(use string, opt *capi.Vec, i int) (*option.Settings, error) {
 	if err := checkOptions(opt, exampleOptions[use]); err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func optionsAt(use string, opt *capi.Vec, i int) (*option.Settings, error) {
 	return option.For(use).Decode(constants(opt, i, false))
 }
 
-// callFromBeliefs makes a FIT with n = 0 of a list of beliefs.
+// callFromBeliefs makes a FIT with n = 0 from a list of beliefs.
 func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 	var opt *capi.Vec
 	if len(args) > 1 {
@@ -280,8 +280,8 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// setCovariance gives f, made of the beliefs bs, the covariance matrix of the
-// list's features in the list's order.
+// setCovariance sets the covariance matrix of f, whose features are in the order of the list bs of
+// its beliefs.
 func setCovariance(f *kernels.Fit, bs []kernels.Belief, cov [][]float64) error {
 	bad := func(found any) error {
 		return fmt.Errorf("option covariance: found %v; allowed: DOUBLE[][] of %d x %d, symmetric and positive definite, in the order of the beliefs", found, len(bs), len(bs))
@@ -344,7 +344,7 @@ func callFeatures(args []capi.Vec, n int, out *capi.Col) error {
 		}
 		e := out.Elem()
 		for k, id := range b.Feature {
-			if b.Value[k] != b.Value[k] { // the mean of its column
+			if b.Value[k] != b.Value[k] { // missing: the column's mean is used
 				continue
 			}
 			e.Field(0).Bytes(d.Name(id))

@@ -8,7 +8,7 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// column is a DuckDB vector as the encoder of rows reads it.
+// column is a DuckDB vector as a column for the encoder of rows.
 type column struct {
 	*capi.Vec
 	kids []column
@@ -26,7 +26,7 @@ func columnOf(v *capi.Vec) *column {
 	return c
 }
 
-// columnOr is the view of v; nil where v is.
+// columnOr is the view of v, nil if v is nil.
 func columnOr(v *capi.Vec) rows.Column {
 	if v == nil {
 		return nil
@@ -82,7 +82,7 @@ func (c *column) Floats(dst []float64, lo int) {
 	}
 }
 
-// View is as rows.Viewed has it.
+// View implements rows.Viewed.
 func (c *column) View(lo, hi int) []float64 {
 	if x := c.Vec.Floats(); x != nil && !c.time {
 		return x[lo:hi:hi]
@@ -123,8 +123,7 @@ var words = rows.Words{
 	},
 }
 
-// planFeatures inspects the type of x. Errors: a type that is not one of the
-// feature types.
+// planFeatures inspects the type of x. Errors: a type that features cannot have.
 func planFeatures(x *capi.Vec, what string) (*features, error) {
 	if err := checkEnums(x, what); err != nil {
 		return nil, err
@@ -136,7 +135,7 @@ func planFeatures(x *capi.Vec, what string) (*features, error) {
 	return &features{e, x}, nil
 }
 
-// planScoring is planFeatures of rows for fits, which say what is read of them.
+// planScoring is planFeatures for rows that fits score; the fits determine what is read of them.
 func planScoring(x *capi.Vec, what string) (*features, error) {
 	if err := checkEnums(x, what); err != nil {
 		return nil, err
@@ -161,15 +160,15 @@ func checkEnums(x *capi.Vec, what string) error {
 	return nil
 }
 
-// row appends the entries of row i to a batch; x must not be NULL there. After an
-// error the row is left out.
+// row appends the entries of row i to a batch; x must not be NULL there. After an error the row is
+// left out.
 func (f *features) row(i int, d *kernels.Dict, b *kernels.Batch) error {
 	f.Load(i, f.x.Len)
 	return f.Append(i, i+1, d, false, nil, b)
 }
 
-// source is the columns of a fit's rows. Errors: a column whose type is not
-// allowed; what names weight and the others.
+// source is the columns of a fit's rows. Errors: a column whose type is not allowed; what names the
+// STRUCT with weight and the others.
 func source(y *capi.Vec, x *features, scalars *capi.Vec, what string) (*rows.Source, error) {
 	s := &rows.Source{X: x.Encoder, Y: columnOf(y)}
 	c, err := findRowColumns(scalars, what)

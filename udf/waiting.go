@@ -12,18 +12,18 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// alike is what rows have in common that all have the same features. Nobody changes it.
+// alike is what rows with the same features have in common. It is immutable.
 type alike struct {
 	names  *kernels.Dict // their features; groups share it
 	shared []uint32
 	schema *kernels.Schema
 	has    [4]bool       // weight, offset, trials, time
-	layout *rows.Layout  // of those that waited, nil for others
-	ready  engine.Fitter // for such rows, of which it has none; groups begin as its clones
-	spare  sync.Pool     // of such clones that nobody needs any more
+	layout *rows.Layout  // of those that waited, else nil
+	ready  engine.Fitter // a fit prepared for such rows, without any; groups begin as its clones
+	spare  sync.Pool     // of clones no longer needed
 }
 
-// fitter is a fit for such rows.
+// fitter is a new fit for such rows.
 func (a *alike) fitter() engine.Fitter {
 	r, ok := a.ready.(engine.Recycler)
 	if !ok {
@@ -33,15 +33,15 @@ func (a *alike) fitter() engine.Fitter {
 	return r.CloneTo(old)
 }
 
-// release gives back a fit that fitter gave.
+// release gives back a fit that fitter returned.
 func (a *alike) release(f engine.Fitter) {
 	if _, ok := a.ready.(engine.Recycler); ok {
 		a.spare.Put(f)
 	}
 }
 
-// alikeOf is what the rows of b have in common, whose features names has, for groups that
-// begin as empty. Errors: no room for so many features.
+// alikeOf is what the rows of b, whose features are in names, have in common, for groups that begin
+// as empty. Errors: no room for so many features.
 func alikeOf(empty engine.Fitter, names *kernels.Dict, b *kernels.Batch) (*alike, error) {
 	a := &alike{names: names, shared: slices.Clone(b.Shared), schema: b.Schema, ready: empty.Clone()}
 	if f, ok := a.ready.(engine.Sharer); ok {
@@ -60,7 +60,7 @@ func scalarsOf(b *kernels.Batch) [4]*[]float64 {
 	return [4]*[]float64{&b.Weight, &b.Offset, &b.Trials, &b.Time}
 }
 
-// may says whether rows of src can be such rows, as far as its columns tell.
+// may reports whether rows of src can be such rows, judging by its columns.
 func (a *alike) may(src *rows.Source) bool {
 	for k, c := range [...]rows.Column{src.Weight, src.Offset, src.Trials, src.Time} {
 		if a.has[k] != (c != nil) {
@@ -70,14 +70,14 @@ func (a *alike) may(src *rows.Source) bool {
 	return a.names.Uses(src.X.Columns())
 }
 
-// kinds are the rows that a plan has seen: options are read once for all queries of a
+// kinds are the kinds of rows that a plan has seen: options are parsed once for all queries of a
 // process, whose columns differ.
 type kinds struct {
 	seen atomic.Pointer[[]*alike]
 	mu   sync.Mutex
 }
 
-// maxKinds are kept; those seen first go when there are more.
+// maxKinds is how many are kept; the first seen are dropped when there are more.
 const maxKinds = 8
 
 func (k *kinds) all() []*alike {
@@ -87,8 +87,8 @@ func (k *kinds) all() []*alike {
 	return nil
 }
 
-// add keeps a, of rows of src, unless the same is there, which it returns then: another
-// thread was first.
+// add keeps a, of rows of src, and returns it, or an equal one that another thread was first to
+// add.
 func (k *kinds) add(a *alike, src *rows.Source) *alike {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,7 +103,7 @@ func (k *kinds) add(a *alike, src *rows.Source) *alike {
 	return a
 }
 
-// describes says whether the rows of b are such rows.
+// describes reports whether the rows of b are such rows.
 func (a *alike) describes(b *kernels.Batch) bool {
 	for k, s := range scalarsOf(b) {
 		if a.has[k] != (len(*s) > 0) {
@@ -113,24 +113,23 @@ func (a *alike) describes(b *kernels.Batch) bool {
 	return a.schema == b.Schema && slices.Equal(a.shared, b.Shared)
 }
 
-// maxWaiting is how many bytes of rows wait for a small group, about: they take less memory
-// than its fit, and with a million of them each fit is then made, used and written while it
-// is in the cache.
+// maxWaiting is about how many bytes of rows wait for a small group: they take less memory than its
+// fit, and with a million groups each fit is then made, used and written while it is in the cache.
 var maxWaiting = 512
 
-// waiting are the rows of a small group while nothing has been learnt from them.
+// waiting holds the rows of a small group until something is learnt from them.
 type waiting struct {
 	layout *rows.Layout
 	rows   []byte
 }
 
-// wait keeps rows [lo, hi) of src, which has that layout, for later. It says false where they
-// are to be learnt now.
+// wait stores rows [lo, hi) of src, which has that layout, for later. It returns false if they are
+// to be learnt now.
 func (s *fitState) wait(p *rows.Packer, l *rows.Layout, src *rows.Source, lo, hi int) bool {
 	if s.Fitter != nil || l == nil || s.layout != nil && s.layout != l {
 		return false
 	}
-	if s.rows == nil { // of a few rows; more grow it
+	if s.rows == nil { // room for a few rows; more will grow it
 		s.rows = make([]byte, 0, waitingFrom)
 	}
 	var ok bool
@@ -140,10 +139,10 @@ func (s *fitState) wait(p *rows.Packer, l *rows.Layout, src *rows.Source, lo, hi
 	return ok
 }
 
-// waitingFrom is how many bytes there is room for at first.
+// waitingFrom is the initial capacity in bytes.
 const waitingFrom = 96
 
-// wake makes the fit of the rows that wait, which more will follow.
+// wake makes the fit of the waiting rows, to which more will be added.
 func (s *fitState) wake() (err error) {
 	if s.Fitter != nil {
 		return nil
@@ -158,8 +157,8 @@ func (s *fitState) wake() (err error) {
 	return err
 }
 
-// learn feeds rows that waited to the fit; that is of a where it had none before and there is such
-// an a.
+// learn feeds rows that waited to the fit. If there was no fit and a suitable kind is known, the
+// fit comes from that kind, which is returned.
 func (s *fitState) learn(w waiting) (a *alike, err error) {
 	if w.layout == nil {
 		return nil, nil
@@ -179,8 +178,8 @@ func (s *fitState) learn(w waiting) (a *alike, err error) {
 	return nil, block.feed(s, 0, n)
 }
 
-// learnNumbers is learn for rows of numbers like some before, whose features need not be looked
-// up; done is false where they are not, or one is at fault.
+// learnNumbers is learn for rows of numbers of a kind seen before, whose features need not be
+// looked up; done is false for other rows, or if one is invalid.
 func (s *fitState) learnNumbers(w waiting) (of *alike, done bool, err error) {
 	m := s.plan.model
 	var a *alike
@@ -204,24 +203,24 @@ func (s *fitState) learnNumbers(w waiting) (of *alike, done bool, err error) {
 		return nil, false, nil
 	}
 	b.Shared, b.Schema = a.shared, a.schema
-	defer func() { b.Shared = nil }() // which is not its own
+	defer func() { b.Shared = nil }() // the slice belongs to the kind
 	return of, true, s.update(b)
 }
 
-// waitedError is what is wrong with rows that waited, of which no group is NULL instead: that
-// they are learnt late is nobody's concern.
+// waitedError is an error in rows that waited. It fails the query, as it would have if the rows had
+// been learnt at once: no group becomes NULL for it.
 type waitedError struct{ error }
 
 func (e waitedError) Unwrap() error { return e.error }
 
-// awake is a group for its answer or for another that it joins, with a fit of all its rows: of a kind
-// of rows, or nil, to which it may be given back afterwards.
+// awake is a group woken for its answer or a merge, with a fit of all its rows. That fit is given
+// back afterwards to of, the kind of rows that it came from, if any.
 type awake struct {
 	fitState
 	of *alike
 }
 
-// wake makes the fit of the rows of s, which stays as it is.
+// wake makes the fit of the rows of s, which is unchanged.
 func (w *awake) wake(s *fitState) (err error) {
 	w.fitState = *s
 	switch {
@@ -235,7 +234,7 @@ func (w *awake) wake(s *fitState) (err error) {
 	return err
 }
 
-// sleep gives back what w has no use for any more.
+// sleep gives back what w no longer needs.
 func (w *awake) sleep() {
 	if w.of != nil {
 		w.of.release(w.Fitter)
