@@ -27,9 +27,9 @@ func guard(name string, out *C.bglm_out, f func() error) {
 	}
 }
 
-// Printable writes control characters, among them those that steer a terminal or
-// turn the direction of text, and bytes that are not UTF-8 as Go escapes: names of
-// features and columns in an error come from the data. Other text stays as it is.
+// Printable writes bytes that are not UTF-8 and control characters, among them those that control a
+// terminal or change the direction of text, as Go escapes: names of features and columns in an
+// error come from the data. Other text is unchanged.
 func Printable(s string) string {
 	plain := func(r rune) bool {
 		return !unicode.Is(unicode.C, r) && r != '\u2028' && r != '\u2029' || r == '\u200c' || r == '\u200d' // joiners belong to words
@@ -96,7 +96,7 @@ func bglmGoUpdate(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C
 			return err
 		}
 		if err := f.Update(args, slots); err != nil {
-			if w.later || w.refusal != nil { // what it found may be garbage
+			if w.later || w.refusal != nil { // the error may come from garbage
 				err = fmt.Errorf("%w (%s)", err, windowAdvice)
 			}
 			return err
@@ -152,8 +152,8 @@ func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n, offset C.uint64_t,
 	enter()
 	f := aggregateByID(uint64(fid))
 	done := false
-	// DuckDB does not destroy the states whose finalize failed: without this they would
-	// hold their memory until the janitor comes.
+	// DuckDB does not destroy the states whose finalize failed: without this they would hold their
+	// memory until the janitor releases them.
 	defer func() {
 		for i := 0; i < int(n) && !done; i++ {
 			states.release(uint64((*C.bglm_state)(at[unsafe.Pointer](source, i)).handle))

@@ -15,25 +15,25 @@ import (
 //	          one group: entry 0 is that group's state, the others hold the address of
 //	          the group's *first* aggregate in the SELECT
 //
-// The two look alike only where entries 1 to n-1 are all equal. Let p be entry 0 and q
-// the others. Flat, q is the state of another group, of the same aggregate as p; constant,
-// q is another aggregate's state (or no state of ours at all), of the same group as p,
-// which lies before p in one row. A row is made at once, all its states initialised by
-// one thread between two update calls; an aggregate without FILTER is then updated in the
-// chunk that made the row. Update calls are numbered by thread; a state remembers the
-// number at its making (epoch) and of the first call for it (first).
+// The two forms look alike only if entries 1 to n-1 are all equal. Let p be entry 0 and q the
+// others. In the flat form, q is the state of another group, of the same aggregate as p; in the
+// constant form, q is another aggregate's state (or no state of ours at all), of the same group as
+// p, and lies before p in one row. A row is created at once: one thread initialises all its states
+// between two update calls; an aggregate without FILTER is then updated in the chunk that created
+// the row. Update calls are numbered by thread; a state remembers the number at its creation
+// (epoch) and that of the first call for it (first).
 //
-// Where nothing decides, the call is an error: a guess could be a wrong answer.
+// If nothing decides, the call is an error: a guess could give a wrong answer.
 
-// mark is what is known of a state.
+// mark is what is known about a state.
 type mark struct {
 	at                uintptr
-	live              bool // a state of ours that nobody has destroyed
+	live              bool // one of our states, not destroyed yet
 	fid, sig          uint32
 	tid, epoch, first uint32
 }
 
-// Where a doubtful call comes from.
+// Kinds of callers of a doubtful call.
 const (
 	plainRoute    = C.BGLM_PLAIN
 	filteredRoute = C.BGLM_FILTERED
@@ -46,17 +46,17 @@ const (
 	elsewhere = C.BGLM_ELSEWHERE
 )
 
-// maxRow is above the size of any row: DuckDB keeps a row in one block.
+// maxRow exceeds the size of any row: DuckDB keeps a row in one block.
 const maxRow = 256 << 10
 
 var errLanes = errors.New("DuckDB 2 does not tell which group these rows belong to: a GROUP BY on a column that is constant for many rows, with several bglm aggregates; " +
 	"write each of them as a query of its own and join the answers, or put those without FILTER and DISTINCT first")
 
-// constantChunk decides a call with entry 0 at p and all others at q; sig is
-// the hash of the call's argument types. p is live and of the call's function. Errors:
+// constantChunk decides whether a call with entry 0 at p and all others at q has the constant form;
+// sig is the hash of the call's argument types. p is live and of the call's function. Errors:
 // errLanes.
 func constantChunk(route int, p, q *mark, sig uint32) (bool, error) {
-	if route == filteredRoute { // the filter writes each row's state
+	if route == filteredRoute { // the filter writes the state of each row
 		return false, nil
 	}
 	if route != strangeRoute && (q.at > p.at || p.at-q.at >= maxRow) {
@@ -68,22 +68,22 @@ func constantChunk(route int, p, q *mark, sig uint32) (bool, error) {
 	if route == strangeRoute {
 		return false, errLanes
 	}
-	if p.tid != q.tid || p.epoch != q.epoch { // rows of their own
+	if p.tid != q.tid || p.epoch != q.epoch { // two rows
 		return false, nil
 	}
-	if p.first == q.first && p.first != 0 && p.first != elsewhere { // by one call
+	if p.first == q.first && p.first != 0 && p.first != elsewhere { // both first updated by one call
 		return false, nil
 	}
-	// The first call after the making of rows updates all of them where there is neither
-	// FILTER nor DISTINCT. It was for one of the two, so they are not of one aggregate.
+	// Without FILTER and DISTINCT, the first call after rows are created updates all of them. It
+	// updated only one of the two, so they are not of one aggregate.
 	if one := p.epoch + 1; route == plainRoute && (p.first == one || q.first == one) {
 		return true, nil
 	}
 	return false, errLanes
 }
 
-// LaneCounts are how many calls of DuckDB 2's doubtful form were decided as flat, as
-// constant, and not at all.
+// LaneCounts counts the calls of DuckDB 2's doubtful form that were decided as flat, as constant,
+// and not at all.
 type LaneCounts struct{ Flat, Constant, Errors int64 }
 
 var laneFlat, laneConstant, laneErrors atomic.Int64
@@ -91,11 +91,11 @@ var laneFlat, laneConstant, laneErrors atomic.Int64
 // Lanes returns the counters.
 func Lanes() LaneCounts { return LaneCounts{laneFlat.Load(), laneConstant.Load(), laneErrors.Load()} }
 
-// Rules turns the rules for DuckDB 2 on or off; Register turns them on where DuckDB's
-// version asks for them.
+// Rules turns the rules for DuckDB 2 on or off; Register turns them on if DuckDB's version needs
+// them.
 func Rules(on bool) { C.bglm_rules(C.bool(on)) }
 
-// toLanes decides which form the call has, and notes it with its states.
+// toLanes decides which form the call has, and records it with its states.
 func (s *Slots) toLanes(args []Vec, fid uint32, by *C.bglm_caller) error {
 	sig := signature(args)
 	if by.lanes != 0 {
@@ -126,7 +126,7 @@ func (s *Slots) toLanes(args []Vec, fid uint32, by *C.bglm_caller) error {
 	return nil
 }
 
-// firstCall is what a state made by thread tid remembers of its first call.
+// firstCall is what a state created by thread tid remembers of its first call.
 func firstCall(tid, caller, call uint32) uint32 {
 	if tid != caller {
 		return elsewhere
@@ -134,7 +134,7 @@ func firstCall(tid, caller, call uint32) uint32 {
 	return call
 }
 
-// markOf reads a state at an address that a call gave. Safe for the first aggregate of a
+// markOf reads a state at an address taken from a call. This is safe for the first aggregate of a
 // row as well, whatever it is: it lies before one of ours.
 func markOf(p unsafe.Pointer) mark {
 	m := mark{at: uintptr(p)}
@@ -147,7 +147,7 @@ func markOf(p unsafe.Pointer) mark {
 	return m
 }
 
-// signature is a hash of the arguments' types, not 0.
+// signature is a nonzero hash of the arguments' types.
 func signature(args []Vec) uint32 {
 	h := uint32(2166136261)
 	add := func(b byte) { h = (h ^ uint32(b)) * 16777619 }

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// OnLoad is called with a connection to each database that loads the
-// extension. Set it before the library is initialised, from an init function.
+// OnLoad is called with a connection to each database that loads the extension. An init function
+// must set it, before the library is initialised.
 var OnLoad func(con unsafe.Pointer) error
 
 //export bglmGoLoad
@@ -29,5 +29,5 @@ func bglmGoLoad(con unsafe.Pointer) (msg *C.char) {
 	return nil
 }
 
-// linkFor has nothing to do: the loader filled the table.
+// linkFor does nothing: the loader has filled the table.
 func linkFor() error { return nil }

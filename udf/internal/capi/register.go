@@ -14,20 +14,19 @@ import (
 	"unsafe"
 )
 
-// Aggregate is an aggregate function. Its callbacks run on DuckDB's threads,
-// several at once for different states.
+// Aggregate is an aggregate function. Its callbacks run on DuckDB's threads, concurrently for
+// different states.
 type Aggregate struct {
 	Name   string
 	Params [][]*Type // one list per overload
 	Result *Type
-	// Update folds the rows of args into the slots.
+	// Update adds the rows of args to the states in slots.
 	Update func(args []Vec, slots Slots) error
-	// Finalize appends one entry per state to out; a nil state saw no row. It
-	// must not change the states: a window may read them again.
+	// Finalize appends one entry per state to out; a nil state saw no row. It must not change the
+	// states, since a window may read them again.
 	Finalize func(states []State, out *Col) error
-	// Args names the arguments in error messages. The one called "options" is a
-	// STRUCT of constants, read at a state's first row, but for its fields RowFields,
-	// which vary by row.
+	// Args names the arguments in error messages. The one called "options" is a STRUCT of
+	// constants, read at a state's first row, except for its fields RowFields, which vary by row.
 	Args      []string
 	RowFields []string
 }
@@ -39,18 +38,17 @@ type Scalar struct {
 	Result   *Type
 	Volatile bool
 	Call     func(args []Vec, n int, out *Col) error
-	// Also are overloads with a result of their own; their Name, Volatile and Also are not
-	// read.
+	// Also are overloads with another result; their Name, Volatile and Also are ignored.
 	Also []*Scalar
-	// Check looks at the value of argument Constant, where that is one, when a call is
-	// planned: its error is that of EXPLAIN and PREPARE. nil = there is nothing to look at.
-	// DuckDB before 1.5.4 does not ask.
+	// Check checks argument Constant, if it is constant, when a call is planned: its error is
+	// reported by EXPLAIN and PREPARE. nil = no check.
+	// DuckDB before 1.5.4 never calls it.
 	Check    func(v *Vec) error
 	Constant int
 }
 
-// Setting is an option of SET that concerns the whole process. Set hears of its values as
-// text, 'auto' for NULL; RESET is not told.
+// Setting is an option of SET for the whole process. Set is called with the new value as text,
+// 'auto' for NULL; RESET does not call it.
 type Setting struct {
 	Name, Description string
 	Set               func(text string) error
@@ -58,10 +56,10 @@ type Setting struct {
 
 var settings []Setting // set once
 
-// Settable says whether this DuckDB has settings.
+// Settable reports whether this DuckDB supports settings.
 func Settable() bool { return bool(C.bglm_more()) }
 
-// functions are numbered for the life of the process: DuckDB keeps the number.
+// Functions are numbered for the life of the process: DuckDB keeps the number.
 var (
 	funcMu   sync.Mutex
 	aggList  atomic.Pointer[[]*Aggregate]
@@ -90,7 +88,7 @@ func number[T any](list *atomic.Pointer[[]*T], f *T) uint64 {
 	return uint64(len(l) - 1)
 }
 
-// Link prepares the function table of a Go program.
+// link prepares the function table of a Go program.
 func link() error {
 	linkOnce.Do(func() {
 		if m := C.bglm_link(nil); m != nil {
@@ -130,7 +128,7 @@ func (t *Type) logical() C.duckdb_ptr {
 	return C.bglm_type(C.int(t.ID))
 }
 
-// flatten writes the overloads' parameter types behind each other in C memory.
+// flatten writes the parameter types of the overloads, one after the other, to C memory.
 func flatten(params [][]*Type) (arity *C.int32_t, types *C.duckdb_ptr, n int, free func()) {
 	total := 0
 	for _, p := range params {
@@ -155,17 +153,17 @@ func flatten(params [][]*Type) (arity *C.int32_t, types *C.duckdb_ptr, n int, fr
 	}
 }
 
-// WarmUp are queries that show every kind of caller to the call-site classifier
-// before the first real one.
+// WarmUp has queries that show every kind of caller to the call-site classifier before the first
+// real call.
 type WarmUp struct {
 	Queries []string
-	// Lessons are queries whose aggregate is called as their name says; in each %s
-	// stands for a list argument, the aggregate's second one.
+	// Window, Sorted and SortedWindow are lessons: each calls its aggregate as its name says, with
+	// %s for a list argument, the aggregate's second one.
 	Window, Sorted, SortedWindow []string
-	// The others are run where DuckDB's version is 2.
+	// The others are run if DuckDB's version is 2.
 	Grouped, Filtered, Distinct []string
-	// Constant is a query with a subquery where a Scalar's Constant argument may be. Where it
-	// fails, constant arguments are not looked at.
+	// Constant is a query with a subquery in place of a Scalar's Constant argument. If it fails,
+	// constant arguments are not checked.
 	Constant string
 }
 
@@ -173,13 +171,13 @@ type WarmUp struct {
 type All struct {
 	Aggregates []*Aggregate
 	Scalars    []*Scalar
-	Settings   []Setting // where DuckDB has them, from 1.5.4 on
+	Settings   []Setting // where DuckDB supports them, from 1.5.4 on
 	WarmUp     WarmUp
 }
 
-// Register adds all to the database behind con (a duckdb_connection) and warms up.
-// Functions and settings that the database has already are left alone: settings stay when
-// a transaction that made them with the functions is rolled back.
+// Register adds all to the database behind con (a duckdb_connection) and warms up. Functions and
+// settings that the database already has are left alone: settings stay even if a transaction that
+// added them with the functions is rolled back.
 func Register(con unsafe.Pointer, all All) error {
 	if err := linkFor(); err != nil {
 		return err
@@ -194,7 +192,7 @@ func Register(con unsafe.Pointer, all All) error {
 	startJanitor()
 	registering.Lock()
 	defer registering.Unlock()
-	// Asked first, since adding what is there ends the transaction that con may be in.
+	// Checked first, since adding an existing function ends the transaction that con may be in.
 	var missing error
 	if q := all.WarmUp.Queries; len(q) > 0 {
 		if missing = Exec(con, q[0]); missing == nil {
@@ -231,7 +229,7 @@ func Register(con unsafe.Pointer, all All) error {
 	return addSettings(con, all.Settings)
 }
 
-// addAggregates says whether they were all there, from a Register before.
+// addAggregates adds aggs; done says that all were there already, from an earlier Register.
 func addAggregates(con unsafe.Pointer, aggs []*Aggregate) (done bool, err error) {
 	had := 0
 	for _, f := range aggs {
@@ -275,11 +273,11 @@ func addScalar(con unsafe.Pointer, f *Scalar) error {
 	return nil
 }
 
-// taught is whether a warmUp came to its end without the rules and with them, under registering.
+// taught says if warmUp has completed without and with the rules; registering guards it.
 var taught [2]bool
 
-// warmUp runs the queries of w, under registering. What they show is the code that calls,
-// one for all databases of a process: only the first of them needs it.
+// warmUp runs the queries of w; registering must be held. They teach the addresses of calling code,
+// which is the same for all databases of a process: only the first of them needs it.
 func warmUp(con unsafe.Pointer, w *WarmUp) error {
 	done := &taught[0]
 	if C.bglm_ruled() {
@@ -314,8 +312,8 @@ func warmUp(con unsafe.Pointer, w *WarmUp) error {
 	return nil
 }
 
-// addSettings makes the options and shows what SET looks like from inside, and what does
-// not, under registering.
+// addSettings adds the options, and shows the classifier calls of SET and others; registering must
+// be held.
 func addSettings(con unsafe.Pointer, all []Setting) error {
 	if len(all) == 0 {
 		return nil
@@ -330,14 +328,14 @@ func addSettings(con unsafe.Pointer, all []Setting) error {
 		C.free(unsafe.Pointer(about))
 		if m != nil {
 			if Exec(con, "SELECT current_setting('"+s.Name+"')") == nil {
-				return nil // they are there
+				return nil // they exist already
 			}
 			return fmt.Errorf("adding the setting %s: %s", s.Name, C.GoString(m))
 		}
 	}
 	defer C.bglm_hear(0, nil)
 	for k, q := range []string{
-		"SET $s = '$t'", // the lesson of SET; no other statement may look like it
+		"SET $s = '$t'", // the lesson for SET; no other statement may match it
 		"SELECT current_setting('$s') = '$t'",
 		"SELECT current_setting('$s') IN ('a', '$t')",
 		"SELECT [current_setting('$s'), '$t']",
@@ -360,11 +358,11 @@ func addSettings(con unsafe.Pointer, all []Setting) error {
 	return nil
 }
 
-// registering lets one Register at a time add functions and warm up: another for the same
-// database would find some of them and leave while others are still missing.
+// registering serialises Register: a second call for the same database would find some of the
+// functions and return while others are still missing.
 var registering sync.Mutex
 
-// Exec runs a statement on con and drops its result.
+// Exec runs a statement on con and discards its result.
 func Exec(con unsafe.Pointer, sql string) error {
 	q := C.CString(sql)
 	defer C.free(unsafe.Pointer(q))
@@ -375,7 +373,7 @@ func Exec(con unsafe.Pointer, sql string) error {
 	return nil
 }
 
-// Version is the version of the DuckDB that runs, such as v1.5.6.
+// Version is the version of the running DuckDB, such as v1.5.6.
 func Version() string {
 	if linkFor() != nil {
 		return ""
@@ -383,11 +381,10 @@ func Version() string {
 	return C.GoString(C.bglm_version())
 }
 
-// SiteCounts are the call-site classifier's counters: callers known as flat,
-// constant and contradictory, and updates decided by the fast path, by
-// unwinding and by inspection; then callers known as windows over whole partitions,
-// as ordered aggregates, and as windows above these, and as GROUP BY without
-// FILTER, with it, and with DISTINCT.
+// SiteCounts are the call-site classifier's counters: callers known as flat, constant and
+// contradictory; updates decided by the fast path, by unwinding and by inspection; then callers
+// known as windows over whole partitions, as ordered aggregates, as windows above these, and as
+// GROUP BY without FILTER, with it, and with DISTINCT.
 type SiteCounts struct {
 	Flat, Constant, Conflict, Fast, Unwound, Inspected uint64
 	Windows, Sorted, Parents                           uint64

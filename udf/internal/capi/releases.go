@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Verified are the releases of DuckDB that the tests run in. Other patch releases of their
-// series are admitted, because how states are passed does not change there.
+// Verified lists the releases of DuckDB that the tests run on. Other patch releases of their series
+// are admitted, because they pass states in the same way.
 var Verified = []string{"1.3.2", "1.4.4", "1.5.5", "1.5.6"}
 
-// admit says whether this build may serve a DuckDB of this version (v1.5.6,
-// v1.5.7-dev12), and whether the rules for DuckDB 2 are needed.
+// admit reports whether this build supports a DuckDB version (v1.5.6, v1.5.7-dev12), and whether it
+// needs the rules for DuckDB 2.
 func admit(version string) (rules bool, err error) {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")

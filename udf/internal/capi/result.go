@@ -75,8 +75,8 @@ func (t *Type) String() string {
 	return t.ID.String()
 }
 
-// Col is a result column under construction: append one entry per row, for
-// nested types entry by entry through Elem and Field.
+// Col is a result column under construction: append one entry per row, and the entries of nested
+// types through Elem and Field.
 type Col struct {
 	Type *Type
 	null []bool // nil = none; else by row
@@ -149,7 +149,7 @@ func (c *Col) Bytes(v []byte) {
 	c.next()
 }
 
-// push is append to a list that may become long: one that is full grows to twice its size.
+// push appends to a list that may become long: a full list doubles its capacity.
 func push[T any](s []T, v T) []T {
 	if len(s) == cap(s) {
 		s = memory.Grow(s, 8)
@@ -169,7 +169,7 @@ func (c *Col) EndList() { c.end = append(c.end, c.kids[0].n); c.next() }
 // EndStruct closes the STRUCT entry whose fields were appended.
 func (c *Col) EndStruct() { c.next() }
 
-// Null appends a NULL, in every field of a STRUCT too.
+// Null appends a NULL, also to every field of a STRUCT.
 func (c *Col) Null() {
 	if c.null == nil {
 		c.null = make([]bool, c.n)
@@ -192,7 +192,7 @@ func (c *Col) Null() {
 	}
 }
 
-// Repeat appends the last entry n times more. A LIST must be empty there.
+// Repeat appends the last entry n more times. A LIST must be empty there.
 func (c *Col) Repeat(n int) {
 	last := c.n - 1
 	c.n += n
@@ -249,13 +249,13 @@ func (c *Col) lists(dst []uint64) []uint64 {
 	return dst
 }
 
-// nulls says whether an entry is NULL, here or in a STRUCT's field.
+// nulls reports whether an entry is NULL, here or in a STRUCT's field.
 func (c *Col) nulls() bool {
 	return c.null != nil || c.Type.ID == Struct && slices.ContainsFunc(c.kids, (*Col).nulls)
 }
 
-// check guards the memory of the host: every field of a struct must have as
-// many entries as the struct, all the way down.
+// check guards the host's memory: every field of a struct must have as many entries as the struct,
+// at all levels.
 func (c *Col) check(n int) error {
 	if c.n != n {
 		return fmt.Errorf("internal error: result column %s has %d entries, expected %d", c.Type, c.n, n)
@@ -275,20 +275,20 @@ func (c *Col) check(n int) error {
 	return nil
 }
 
-// pending results wait between the callback that computed them and the one that
-// copies them, while C makes room.
+// pending results wait between the callback that computed them and the one that copies them, while
+// C allocates room.
 var (
 	pending  sync.Map
 	pendingN atomic.Uint64
 )
 
-// spare columns by type: a result is made for each chunk, and growing its buffers
-// anew costs more than filling them.
+// spare holds columns by type: each chunk has a result, and growing new buffers costs more than
+// filling them.
 var spare sync.Map // *Type -> *sync.Pool
 
-const spareLimit = 8 << 20 // bytes of a column that is worth keeping
+const spareLimit = 8 << 20 // bytes of a column that is worth reusing
 
-// acquireCol is NewCol, in the memory of an earlier result.
+// acquireCol is NewCol, reusing the memory of an earlier result.
 func acquireCol(t *Type) *Col {
 	if p, ok := spare.Load(t); ok {
 		if c, ok := p.(*sync.Pool).Get().(*Col); ok {
@@ -298,7 +298,7 @@ func acquireCol(t *Type) *Col {
 	return NewCol(t)
 }
 
-// releaseCol takes back a column that nothing reads any more.
+// releaseCol takes back a column that is no longer read.
 func releaseCol(c *Col) {
 	if c.reset() > spareLimit {
 		return
@@ -386,8 +386,8 @@ func (f *filler) fill(c *Col, i int) {
 	}
 }
 
-// varchar writes texts of up to 12 bytes of ASCII where they lie in DuckDB's entry, and
-// hands the others to C, which stores them when no Go frame is below.
+// varchar writes ASCII texts of up to 12 bytes directly into DuckDB's entry, and passes the others
+// to C, which stores them with no Go frame below.
 func (f *filler) varchar(c *Col, i int) {
 	if c.n == 0 {
 		return
@@ -415,7 +415,7 @@ func (f *filler) varchar(c *Col, i int) {
 	var have [16]byte
 	for r, hi := range c.end {
 		if c.inline(r, lo, &have) {
-			lens[r] = ^uint64(0) // nothing to do
+			lens[r] = ^uint64(0) // already done
 		} else {
 			lens[r] = uint64(hi - lo)
 			text = append(text, c.str[lo:hi]...)
@@ -425,9 +425,8 @@ func (f *filler) varchar(c *Col, i int) {
 	f.text = append(f.text, t)
 }
 
-// inline makes DuckDB's entry of the text of row r, which begins at lo, and says whether
-// that is all there is to do: the text is short, and not one that DuckDB may refuse. A
-// NULL stays as it is.
+// inline writes the text of row r, which begins at lo, into DuckDB's entry, and reports whether the
+// row is done: the text is short and one that DuckDB cannot reject. A NULL is unchanged.
 func (c *Col) inline(r, lo int, dst *[16]byte) bool {
 	if c.null != nil && c.null[r] {
 		return true

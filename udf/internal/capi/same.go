@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// Runs numbers the entries of v by the first of the neighbours that are the same:
-// run[i] is the least j such that entries j to i are all equal, in every field, bit by
-// bit, lists by the place they lie at and NULLs as a value of their own. dst is reused.
+// Runs numbers the entries of v by the first of equal neighbours: run[i] is the least j such that
+// entries j to i are all equal, in every field, bit by bit, with lists compared by address and NULL
+// as a value. dst is reused.
 //
-// What is decoded of entry i serves all entries of its run, of this call: DuckDB's
-// memory is another one's in the next.
+// What is decoded from entry i serves all entries of its run, for this call only: DuckDB reuses its
+// memory in the next.
 //
-// Cost: one comparison an entry and field.
+// Cost: one comparison per entry and field.
 func (v *Vec) Runs(dst []int32) []int32 {
 	if cap(dst) < v.Len {
 		dst = make([]int32, v.Len)
@@ -30,8 +30,8 @@ func (v *Vec) Runs(dst []int32) []int32 {
 	return dst
 }
 
-// changes marks the entries that differ from the one before; dead are those where
-// neither of the two has a value, nil for none: what lies there says nothing.
+// changes marks the entries that differ from the one before; dead are those where neither of the
+// two has a value (nil for none), whose memory means nothing.
 func (v *Vec) changes(dst []int32, dead []bool) {
 	if v.valid != nil && dead == nil {
 		switch v.allNull(len(dst)) {
@@ -62,7 +62,7 @@ func (v *Vec) changes(dst []int32, dead []bool) {
 		differ[uint32](v.data, dst, dead)
 	case BigInt, UBigInt, Double, Time, Timestamp, TimestampS, TimestampMS, TimestampNS, TimestampTZ, TimeTZ:
 		differ[uint64](v.data, dst, dead)
-	case HugeInt, UHugeInt, UUID, Interval, List, Map: // of lists the place and length
+	case HugeInt, UHugeInt, UUID, Interval, List, Map: // lists by address and length
 		differ[[2]uint64](v.data, dst, dead)
 	case Varchar, Blob:
 		p := unsafe.Slice((*[2]uint64)(v.data), len(dst))
@@ -70,20 +70,20 @@ func (v *Vec) changes(dst []int32, dead []bool) {
 			return
 		}
 		for i := 1; i < len(p); i++ {
-			// The text of a NULL is not there to be read.
+			// The text of a NULL must not be read.
 			if dst[i] == 0 && p[i] != p[i-1] && (dead == nil || !dead[i]) && v.Str(i) != v.Str(i-1) {
 				dst[i] = 1
 			}
 		}
-	default: // ARRAY, whose numbers lie in their entries, and types that no reader takes
+	default: // ARRAY, whose numbers lie elsewhere, and types that no reader accepts
 		for i := 1; i < len(dst); i++ {
 			dst[i] = 1
 		}
 	}
 }
 
-// nulls marks the entries that are NULL where the one before is not, or the other way round,
-// and returns those where neither of the two has a value, dead among them.
+// nulls marks the entries that are NULL where the one before is not, or the reverse, and returns
+// those where neither of the two has a value, including dead.
 func (v *Vec) nulls(dst []int32, dead []bool) []bool {
 	out := make([]bool, len(dst))
 	copy(out, dead)
@@ -98,7 +98,7 @@ func (v *Vec) nulls(dst []int32, dead []bool) []bool {
 	return out
 }
 
-// allNull is 1 where the first n entries are NULL, -1 where none is, else 0.
+// allNull is 1 if the first n entries are all NULL, -1 if none is, else 0.
 func (v *Vec) allNull(n int) int {
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(v.valid)), (n+63)/64)
 	some, all := uint64(0), ^uint64(0)
@@ -120,7 +120,7 @@ func (v *Vec) allNull(n int) int {
 	return 0
 }
 
-// uniform says whether all entries are the same, bit by bit: a FIT beside every row is.
+// uniform reports whether all entries are equal, bit by bit, as for a FIT next to every row.
 func uniform[T any](p []T) bool {
 	if len(p) < 2 {
 		return true

@@ -12,24 +12,24 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// State is what an aggregate keeps for one group. One goroutine uses it at a time.
+// State is the state of an aggregate for one group. One goroutine uses it at a time.
 type State interface {
 	// Clone returns an independent copy.
 	Clone() State
 	// Merge absorbs src without changing it.
 	Merge(src State) error
-	// Size is the memory held, in bytes, roughly.
+	// Size is the approximate memory held, in bytes.
 	Size() int64
 }
 
 var errPurged = errors.New("this aggregate's state was purged (bglm_purge, or idle too long) while the query still ran")
 
-// holder shares one State between the slots that combine copied it to; a writer
-// that is not alone clones first.
+// holder shares one State between the slots that combine copied it to; a writer that is not alone
+// clones it first.
 type holder struct {
 	refs   atomic.Int32
 	bytes  atomic.Int64
-	held   int64 // what of bytes the memory budget has been asked for
+	held   int64 // the part of bytes that was reserved from the memory budget
 	state  State
 	window *window // nil but in a window over whole partitions
 }
@@ -40,7 +40,7 @@ type slot struct {
 	h     *holder
 }
 
-// resize notes the state's size and asks the memory budget for what it has grown by.
+// resize records the state's size and reserves its growth from the memory budget.
 func (h *holder) resize() error {
 	n := h.state.Size()
 	h.bytes.Store(n)
@@ -54,7 +54,7 @@ func (h *holder) resize() error {
 	return nil
 }
 
-// drop gives up one reference; the last one gives the memory back.
+// drop gives up one reference; the last one releases the memory.
 func (h *holder) drop() {
 	if h.refs.Add(-1) == 0 {
 		n := h.held
@@ -224,8 +224,8 @@ const janitorIdle = 15 * time.Minute
 
 var janitorOnce sync.Once
 
-// startJanitor frees what queries that ended early left behind: states idle for
-// a quarter of an hour in which no callback ran at all.
+// startJanitor frees what queries that ended early left behind: states idle for a quarter of an
+// hour in which no callback ran at all.
 func startJanitor() {
 	janitorOnce.Do(func() {
 		go func() {
@@ -238,7 +238,7 @@ func startJanitor() {
 	})
 }
 
-// Slot is a group's place for its State during a callback.
+// Slot holds a group's State during a callback.
 type Slot struct {
 	c     *C.bglm_state
 	shard uint64
@@ -257,8 +257,7 @@ func (s Slot) Get() (State, error) {
 	return sl.h.state, nil
 }
 
-// Mutable returns the state for writing, made by fresh on first use and cloned
-// when it is shared.
+// Mutable returns the state for writing, created by fresh on first use and cloned if it is shared.
 func (s Slot) Mutable(fresh func() (State, error)) (State, error) {
 	if s.c.handle == 0 {
 		st, err := fresh()
@@ -309,7 +308,7 @@ func (s Slot) set(h *holder) error {
 	return nil
 }
 
-// account notes the state's size after a change. Errors: it is over the memory budget.
+// account records the state's size after a change. Errors: it exceeds the memory budget.
 func (s Slot) account() error {
 	if sl := states.slot(uint64(s.c.handle)); sl != nil {
 		return sl.h.resize()

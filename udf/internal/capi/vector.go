@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// TypeID is DuckDB's number of a logical type.
+// TypeID is DuckDB's number for a logical type.
 type TypeID int32
 
 // DuckDB type ids (an ABI fact of the C API).
@@ -74,12 +74,12 @@ func (t TypeID) String() string {
 	return "a type that bglm does not read"
 }
 
-// Vec is one vector of a nested column, a view valid during the callback only:
-// keep nothing of it, neither slices nor strings.
+// Vec is one vector of a nested column, a view that is valid only during the callback: keep no
+// slices or strings of it.
 type Vec struct {
 	Type     TypeID
 	Name     string // field name inside a STRUCT
-	Len      int    // entries, for a list's child those of all lists
+	Len      int    // entries; for a list's child, those of all lists
 	Kids     []Vec  // STRUCT fields; the child of LIST, ARRAY and MAP
 	ArrayLen int
 
@@ -90,7 +90,7 @@ type Vec struct {
 	node     *C.bglm_node
 }
 
-// TypeName prints the SQL type, fields included.
+// TypeName is the SQL type, including fields.
 func (v *Vec) TypeName() string {
 	switch v.Type {
 	case List:
@@ -124,7 +124,7 @@ func (v *Vec) TypeName() string {
 
 func itoa(i int) string { return big.NewInt(int64(i)).String() }
 
-// AllValid reports that no entry is NULL by the mask (a quick test for loops).
+// AllValid reports that the mask marks no entry as NULL (a quick test for loops).
 func (v *Vec) AllValid() bool { return v.valid == nil && v.Type != SQLNull }
 
 // Null reports whether entry i is NULL.
@@ -163,7 +163,7 @@ func (v *Vec) IsInteger() bool {
 	return false
 }
 
-// Floats is the vector's memory when it holds DOUBLE, else nil.
+// Floats is the vector's memory if it holds DOUBLE, else nil.
 func (v *Vec) Floats() []float64 {
 	if v.Type != Double || v.data == nil {
 		return nil
@@ -184,8 +184,7 @@ func (v *Vec) Float(i int) float64 {
 	return v.integer(v.Type, i)
 }
 
-// FloatsTo sets dst to entries lo, lo+1, ... as Float gives them; NULL ones are
-// anything.
+// FloatsTo sets dst to entries lo, lo+1, ... as Float returns them; those of NULLs are unspecified.
 func (v *Vec) FloatsTo(dst []float64, lo int) {
 	switch v.Type {
 	case Double:
@@ -226,8 +225,8 @@ func (v *Vec) floatsTo(dst []float64, lo int) {
 	}
 }
 
-// decimalsTo is FloatsTo of decimals of up to nine digits, whose quotients of exact
-// numbers are the nearest ones; it reports false for wider ones.
+// decimalsTo is FloatsTo for decimals of up to nine digits, whose quotients of exact numbers are
+// the nearest ones; it returns false for wider ones.
 func (v *Vec) decimalsTo(dst []float64, lo int) bool {
 	if int(v.scale) >= len(pow10) {
 		return false
@@ -256,8 +255,8 @@ func convert[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | float32]
 	}
 }
 
-// IntsTo sets dst to entries lo, lo+1, ... of integers; it reports false where the
-// type is wider than 64 bits with sign.
+// IntsTo sets dst to entries lo, lo+1, ... of integers; it returns false if the type is wider than
+// signed 64 bits.
 func (v *Vec) IntsTo(dst []int64, lo int) bool {
 	switch v.Type {
 	case BigInt:
@@ -314,7 +313,7 @@ func float128(hi, lo uint64) float64 {
 	n := bits.LeadingZeros64(hi)
 	top, rest := hi<<n|lo>>1>>(63-n), lo<<n
 	if rest != 0 {
-		top |= 1 // below the rounded bits: only breaks ties
+		top |= 1 // set below the rounded bits: only breaks ties
 	}
 	return math.Ldexp(float64(top), 64-n)
 }
@@ -363,7 +362,7 @@ func (v *Vec) Whole(i int) (x int64, ok bool) {
 	return int64(v.integer(v.Type, i)), v.IsInteger()
 }
 
-// Bits are the 64 bits of an integer entry; ok is false where it has more.
+// Bits is the 64 bits of an integer entry; ok is false if it has more.
 func (v *Vec) Bits(i int) (bits uint64, ok bool) {
 	switch v.Type {
 	case HugeInt, UHugeInt, UBigInt:
@@ -399,8 +398,7 @@ func (v *Vec) Int64(i int) int64 {
 // Bool is a BOOLEAN entry.
 func (v *Vec) Bool(i int) bool { return at[uint8](v.data, i) != 0 }
 
-// Str is a VARCHAR or BLOB entry, aliasing DuckDB's memory: clone what is kept,
-// also as a map key.
+// Str is a VARCHAR or BLOB entry, aliasing DuckDB's memory: clone it to keep it, also as a map key.
 func (v *Vec) Str(i int) string {
 	p := unsafe.Add(v.data, i*16)
 	n := *(*uint32)(p)
@@ -413,12 +411,12 @@ func (v *Vec) Str(i int) string {
 // EnumCode is the dictionary position of an ENUM entry.
 func (v *Vec) EnumCode(i int) int { return int(v.integer(v.internal, i)) }
 
-// maxEnumCheck is up to how many labels CheckEnum compares.
+// maxEnumCheck is the number of labels up to which CheckEnum compares them.
 const maxEnumCheck = 1024
 
-// CheckEnum looks for labels that are equal up to a NUL byte: the C API cuts them
-// there, so that they would become one. Errors: two such labels. Cost: a call into C
-// a label; dictionaries of more than maxEnumCheck are not looked at.
+// CheckEnum checks for labels that are equal up to a NUL byte: the C API cuts them there, so that
+// they would become one. Errors: two such labels. Cost: one call into C per label; dictionaries
+// with more than maxEnumCheck labels are not checked.
 func (v *Vec) CheckEnum() error {
 	n := int(C.bglm_enum_size(v.node.ltype))
 	if n > maxEnumCheck {
@@ -442,16 +440,15 @@ func (v *Vec) EnumText(code int) string {
 	return C.GoString(c)
 }
 
-// Inline is the 16 bytes of a VARCHAR entry when they hold the whole text (up to
-// 12 bytes and the length): equal words are equal texts.
+// Inline is the 16 bytes of a VARCHAR entry if they hold the whole text (up to 12 bytes and the
+// length): equal words are then equal texts.
 func (v *Vec) Inline(i int) (lo, hi uint64, ok bool) {
 	p := unsafe.Add(v.data, i*16)
 	lo, hi = *(*uint64)(p), *(*uint64)(unsafe.Add(p, 8))
 	return lo, hi, *(*uint32)(p) <= 12
 }
 
-// Span is where entry i of a LIST, MAP or ARRAY lies in its child. Undefined
-// for NULL entries.
+// Span is the range of entry i of a LIST, MAP or ARRAY in its child. Undefined for NULL entries.
 func (v *Vec) Span(i int) (lo, hi int) {
 	if v.Type == Array {
 		return i * v.ArrayLen, (i + 1) * v.ArrayLen

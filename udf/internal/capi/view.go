@@ -2,9 +2,9 @@ package capi
 
 import "unsafe"
 
-// View is the column as an argument: a vector of the layout that DuckDB hands over, so
-// that what reads arguments can be tried without a database. It points into memory of
-// c, which must live on; NULLs may lie at any level.
+// View is the column as an argument: a vector in DuckDB's layout, so that code that reads arguments
+// can be tested without a database. It points into the memory of c, which must live on; NULLs may
+// be at any level.
 func (c *Col) View() Vec {
 	v := Vec{Type: c.Type.ID, Len: c.n}
 	if c.null != nil {
@@ -26,7 +26,7 @@ func (c *Col) View() Vec {
 	case Boolean:
 		v.data = narrowed[uint8](c.i64)
 	case Varchar:
-		// Addresses as numbers: short texts lie in the same place.
+		// Addresses as numbers: short texts occupy the same place.
 		words, lo := make([][2]uint64, c.n+1), 0
 		for i, hi := range c.end {
 			s := c.str[lo:hi]

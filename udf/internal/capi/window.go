@@ -12,34 +12,35 @@ import (
 	"unsafe"
 )
 
-// A window whose frame is the whole partition slices a chunk partition by partition.
-// After the first, DuckDB reads constant children of a STRUCT past the end of the
-// vector that it made of them for the first (docs/duckdb.md): such fields arrive as
-// garbage, and nothing that the C API shows tells them from columns. What is known:
-//   - the first partition of a window is handed over right;
-//   - a field that varies inside the first partition is no constant;
-//   - a constant that says in a later partition what it said in the first is right.
+// A window whose frame is the whole partition slices a chunk partition by partition. After the
+// first, DuckDB reads constant children of a STRUCT past the end of the vector that it built for
+// the first (docs/duckdb.md): such fields arrive as garbage, and nothing in the C API distinguishes
+// them from columns. What is known:
+//   - the first partition of a window arrives intact;
+//   - a field that varies inside the first partition is not constant;
+//   - a constant with the same value in a later partition as in the first is right.
 // All else is refused: STRUCTs of several fields, and options that vary by row.
 
-// window is what is kept with a state that such a window updates.
+// window is what is recorded with a state that such a window updates.
 type window struct {
 	caller  int    // C.BGLM_WINDOW, C.BGLM_SORTED_WINDOW; 0 = no window
 	later   bool   // not the first partition
 	refusal error  // why a later partition cannot be trusted
 	options uint64 // hash of the constant options
-	leaf    uint64 // hash of the rows of a STRUCT with one field, while they are equal
-	varies  bool   // they differ
+	leaf    uint64 // hash of the rows of a STRUCT with one field, as long as they are equal
+	varies  bool   // the rows differ
 }
 
 var windowSeed = maphash.MakeSeed()
 
 const windowAdvice = "in a window over whole partitions, where DuckDB can put garbage in place of a constant field; write GROUP BY and join its answer to the rows"
 
-// maxText bounds a text whose place in memory is in doubt.
+// maxText bounds the length of a text whose address is in doubt.
 const maxText = 1 << 20
 
-// inspect examines the arguments of an update that a window's caller made for a state
-// at a place among its neighbours. Errors: what cannot be trusted, or not be read.
+// inspect checks the arguments of an update by a window for a state at a place among its
+// neighbours. Errors, in a later partition: arguments that cannot be read or trusted; in the first
+// they are only recorded.
 func (f *Aggregate) inspect(args []Vec, n, caller int, place uint64) (*window, error) {
 	w := &window{caller: caller, later: caller == C.BGLM_WINDOW && place > 0}
 	for i := range args {
@@ -64,7 +65,7 @@ func (f *Aggregate) inspect(args []Vec, n, caller int, place uint64) (*window, e
 	return w, nil
 }
 
-// constants notes the options.
+// constants records a hash of the options.
 func (w *window) constants(v *Vec, n int, rowFields []string) error {
 	var h maphash.Hash
 	h.SetSeed(windowSeed)
@@ -83,7 +84,7 @@ func (w *window) constants(v *Vec, n int, rowFields []string) error {
 	return nil
 }
 
-// struc notes another STRUCT: one field of a plain type is a constant in every row or
+// struc records another STRUCT: a field of a plain type, alone in it, is constant in every row or
 // in none.
 func (w *window) struc(v *Vec, n int, name string) error {
 	refuse := fmt.Errorf("%s is %s %s, or give a LIST or MAP", name, v.TypeName(), windowAdvice)
@@ -113,8 +114,7 @@ func (w *window) struc(v *Vec, n int, name string) error {
 
 var errUnreadable = errors.New("a value that lies nowhere")
 
-// digest writes entry i of v. It follows no pointer and no offset that it has not
-// checked.
+// digest hashes entry i of v. It follows no pointer or offset that it has not checked.
 func digest(h *maphash.Hash, v *Vec, i int) error {
 	h.WriteByte(byte(v.Type))
 	if v.Null(i) {
@@ -187,8 +187,8 @@ func writeUint(h *maphash.Hash, x uint64) {
 	h.Write(b[:])
 }
 
-// checkedStr is a text whose bytes are known to be readable; longer ones than maxText
-// are not looked at.
+// checkedStr is a text whose bytes are known to be readable; ok is false if it is longer than
+// maxText.
 func (v *Vec) checkedStr(i int) (string, bool) {
 	p := unsafe.Add(v.data, i*16)
 	if n := *(*uint32)(p); n > 12 && (n > maxText || C.bglm_readable(*(*unsafe.Pointer)(unsafe.Add(p, 8)), C.uint64_t(n)) == 0) {
@@ -197,16 +197,16 @@ func (v *Vec) checkedStr(i int) (string, bool) {
 	return v.Str(i), true
 }
 
-// checkedSpan is a span that lies inside the child.
+// checkedSpan is Span; ok is false unless it lies inside the child.
 func (v *Vec) checkedSpan(i int) (lo, hi int, ok bool) {
 	lo, hi = v.Span(i)
 	return lo, hi, lo >= 0 && lo <= hi && hi <= v.Kids[0].Len
 }
 
-// place is the state's place among those that were made with it.
+// place is the state's place among those created with it.
 func (s Slots) place() uint64 { return uint64((*C.bglm_state)(s.ptr(0)).place) }
 
-// note keeps what was seen with the state.
+// note records w with the state.
 func (s Slots) note(w *window) { Slot{(*C.bglm_state)(s.ptr(0)), s.shard}.note(w) }
 
 func (s Slot) note(w *window) {
@@ -227,12 +227,12 @@ func (s Slot) note(w *window) {
 	}
 }
 
-// maxSortedPartitions is how many partitions of one window DuckDB's ordered
-// aggregates number apart: they count them in 16 bits.
+// maxSortedPartitions is how many partitions of one window DuckDB's ordered aggregates can
+// distinguish: they count them in 16 bits.
 const maxSortedPartitions = 1 << 16
 
-// checkWindow compares what windows noted of their later partitions with the first.
-// Partitions come in order: all in one call, or one by one with their offsets.
+// checkWindow compares what windows recorded for later partitions with the first one. Partitions
+// come in order: all in one call, or one by one with their offsets.
 func (f *Aggregate) checkWindow(source unsafe.Pointer, n, offset int, first *C.bglm_first) error {
 	for i := range n {
 		sl := states.slot(uint64((*C.bglm_state)(at[unsafe.Pointer](source, i)).handle))
