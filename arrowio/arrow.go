@@ -13,15 +13,14 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// FitRecord is f as one record batch with BeliefSchema(f); the caller releases
-// it. mem nil is Go's memory.
+// FitRecord returns f as one record batch with BeliefSchema(f); the caller releases it. If mem is
+// nil, Go's allocator is used.
 //
-// A fit without beliefs is one row, NULL but for the column fit.
+// A fit without beliefs is one row, NULL except in the column fit.
 //
-// Errors: beliefs that are not Gaussians, a feature twice, names that are not
-// UTF-8, a head that no reader would accept (family, link, prior, hash_bits),
-// names of more than 2 GiB together. Cost: one copy; beliefs out of order are
-// sorted in a copy.
+// Errors: beliefs that are not Gaussians, a feature that occurs twice, names that are not UTF-8, a
+// head that no reader would accept (family, link, prior, hash_bits), names of more than 2 GiB in
+// total. Cost: one copy; beliefs out of order are sorted in a copy.
 func FitRecord(f *kernels.Fit, mem memory.Allocator) (arrow.RecordBatch, error) {
 	rec, err := fitRecord(f, mem, nil)
 	if err != nil {
@@ -41,10 +40,10 @@ func fitRecord(f *kernels.Fit, mem memory.Allocator, meta []string) (arrow.Recor
 	return out, err
 }
 
-const maxNameBytes = 1<<31 - 1 // offsets of utf8 have 32 bits
+const maxNameBytes = 1<<31 - 1 // utf8 has offsets of 32 bits
 
-// records gives emit the table of g in records of at most so many rows; they are
-// released afterwards. There is one at least.
+// records emits the table of g in records of at most so many rows, and releases them afterwards.
+// There is at least one.
 func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit func(arrow.RecordBatch) error) error {
 	if mem == nil {
 		mem = memory.DefaultAllocator
@@ -55,7 +54,7 @@ func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit fun
 	s := g.schema(meta)
 	if g.Keys != nil {
 		for _, key := range columnNames(g.Keys.Schema()) {
-			// In whatever case: SQL would not tell them apart.
+			// Regardless of case: SQL would not distinguish them.
 			if slices.ContainsFunc([]string{Class, Feature, Mean, Variance, CovarianceRow, Rest}, func(name string) bool { return equalFold(name, key) }) {
 				return fmt.Errorf("the column %s of the groups has a name of the belief table; allowed: other names", key)
 			}
@@ -97,8 +96,8 @@ func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit fun
 	return flush()
 }
 
-// tableWriter has the columns of a belief table but those of groups; classes and rows are nil where
-// no fit has them.
+// tableWriter builds the columns of a belief table except those of groups; classes and rows are nil
+// if no fit has them.
 type tableWriter struct {
 	b                    *array.RecordBuilder
 	classes, names, rest *array.StringBuilder
@@ -121,7 +120,7 @@ func newTableWriter(b *array.RecordBuilder) *tableWriter {
 	return w
 }
 
-// row appends belief i of f, of a fit without beliefs the one row that it has.
+// row appends belief i of f, or the one row of a fit without beliefs.
 func (w *tableWriter) row(f *kernels.Fit, beliefs []kernels.Belief, i int) {
 	if i == 0 {
 		w.rest.Append(encodeHead(f))
@@ -168,17 +167,15 @@ func (g *Groups) appendKey(b *array.RecordBuilder, k int) error {
 	return nil
 }
 
-// ReadFit reads a belief table from record batches: an IPC stream, a query
-// result, array.NewRecordReader over batches in memory. feature may be utf8,
-// large_utf8, string_view or a dictionary of these; mean and variance any
-// floating-point, integer or decimal  type. Nothing of the batches is
-// kept.
+// ReadFit reads a belief table from record batches: an IPC stream, a query result,
+// array.NewRecordReader over batches in memory. feature may be utf8, large_utf8, string_view or a
+// dictionary of these; mean and variance any floating-point, integer or decimal type. The batches
+// are not retained.
 //
-// Errors name the column and row, what was found and what is allowed: a missing
-// column, another type, NULL, NaN, an infinite value, a negative variance, a
-// feature twice, metadata of another version (ErrVersion) or damaged, more rows
-// than MaxFeatures, and what r.Err reports. Cost: O(p), and O(p log p) if the
-// rows are not in belief order.
+// Errors name the column and row, what was found and what is allowed: a missing column, another
+// type, NULL, NaN, an infinite value, a negative variance, a feature that occurs twice, metadata
+// that are damaged or of another version (ErrVersion), more rows than MaxFeatures, and what r.Err
+// reports. Cost: O(p), and O(p log p) if the rows are not in belief order.
 func ReadFit(r array.RecordReader, o *Options) (*kernels.Fit, error) {
 	f, err := readFit(r, o)
 	if err != nil {
@@ -215,8 +212,8 @@ func readFit(r array.RecordReader, o *Options) (f *kernels.Fit, err error) {
 	if rest && len(s.FieldIndices(Rest)) != 1 {
 		return nil, fmt.Errorf("no column %s, which metadata %sschema = %q needs; found: %s", Rest, prefix, SchemaVersion, listNames(columnNames(s)))
 	}
-	// Classes and covariances are ours only under our metadata: another program's
-	// columns of these names mean something else.
+	// Columns for classes and covariances are recognised only with our metadata: in another
+	// program's table these names mean something else.
 	with := map[string]int{}
 	if head != nil || rest {
 		for _, name := range []string{Class, CovarianceRow, Rest} {

@@ -8,9 +8,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The Parquet library makes room for a page by the size in its header, which is bounded, but its codecs
-// of zstd and snappy then by the size in the compressed data: a damaged one ends the process. These take
-// the room that there is, as the others do, and as compress.Codec asks for.
+// The Parquet library allocates a page by the size in its header, which is bounded, but its codecs
+// for zstd and snappy then allocate by the size in the compressed data: a damaged one ends the
+// process. These use only the given space, as the other codecs do, and as compress.Codec requires.
 
 // codec is a codec of the library.
 type codec interface {
@@ -18,7 +18,7 @@ type codec interface {
 	compress.StreamingCodec
 }
 
-// zstdWithin and snappyWithin decode into dst alone, where that is not nil.
+// zstdWithin and snappyWithin decode into dst only, unless it is nil.
 type (
 	zstdWithin   struct{ codec }
 	snappyWithin struct{ codec }
@@ -56,7 +56,7 @@ func (s snappyWithin) DecodeWithError(dst, src []byte) ([]byte, error) {
 	return compress.Decode(s.codec, dst, src)
 }
 
-// decoded is what Codec.Decode gives, which panics over an error.
+// decoded is the result of Codec.Decode, which panics on an error.
 func decoded(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)

@@ -10,36 +10,35 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// vector reads one Arrow array of any layout: the functions read its buffers
-// and copy nothing. Exactly one of num, text and bool is set; for lists and NULL
-// columns none is.
+// vector reads one Arrow array of any layout: the functions read its buffers without copying.
+// Exactly one of num, text and bool is set; none is for lists and NULL columns.
 type vector struct {
 	name string
-	arr  arrow.Array // what lies under dictionaries' indices, runs and extensions
-	rows arrow.Array // the column as it came
+	arr  arrow.Array // the array below dictionary indices, runs and extensions
+	rows arrow.Array // the column as given
 	null func(i int) bool
-	// mayNull says whether any entry can be NULL.
+	// mayNull says that some entry can be NULL.
 	mayNull bool
 
-	num  func(i int) float64 // numbers; DATE in days when date is set
+	num  func(i int) float64 // numbers; DATE in days if date is set
 	text func(i int) string
 	bool func(i int) bool
 	date bool
-	// integer says that num holds whole numbers, which int prints.
+	// int prints a value of num; it is set if these are whole numbers.
 	int func(dst []byte, i int) []byte
 
-	floats []float64 // the values themselves, of float64 without NULLs
-	// code is the index into a dictionary, whose texts label gives; nil without one.
+	floats []float64 // the values themselves of a float64 array without NULLs
+	// code is the index into a dictionary, and label the text of an index; nil without one.
 	code  func(i int) int
 	label func(code int) string
-	i64   func(i int) int64 // whole numbers of at most 64 bits with sign
+	i64   func(i int) int64 // whole numbers of at most 64 bits, signed
 	inner bool              // arr is read through indices: its lists are not those of the rows
 }
 
 func never(int) bool  { return false }
 func always(int) bool { return true }
 
-// isNull is a's mask, never where it is empty.
+// isNull is the NULL test of a, never if no entry is NULL.
 func isNull(a arrow.Array) func(int) bool {
 	if a.NullN() == 0 {
 		return never
@@ -65,8 +64,8 @@ func uints[T unsigned](c *vector, v func(int) T) {
 	c.int = func(dst []byte, i int) []byte { return strconv.AppendUint(dst, uint64(v(i)), 10) }
 }
 
-// newVector reads the type of a. Types that are neither numbers nor text,
-// BOOLEAN or DATE have no accessor: the caller says what it allows.
+// newVector makes the accessors for the type of a. Types other than numbers, text, BOOLEAN and DATE
+// have none: the caller decides what to allow.
 func newVector(name string, a arrow.Array) vector {
 	c := vector{name: name, arr: a, rows: a, null: isNull(a), mayNull: a.NullN() > 0}
 	switch a := a.(type) {
@@ -127,24 +126,24 @@ func newVector(name string, a arrow.Array) vector {
 // print is the value of row i, which is not NULL, as text.
 func (c *vector) print(i int) string {
 	if c.text != nil {
-		return c.text(i) // not the library's, whose NULL is a text too
+		return c.text(i) // the library's function prints text for NULL too
 	}
 	if arrow.IsFloating(c.arr.DataType().ID()) && c.num(i) == 0 {
-		return "0" // -0 is no other value
+		return "0" // -0 is the same value
 	}
 	return c.rows.ValueStr(i)
 }
 
-// parseInto appends what print gave of a value to a builder of its plainType.
+// parseInto appends the printed form of a value to a builder of its plainType.
 func parseInto(b array.Builder, text string) error {
 	if t, ok := b.(array.StringLikeBuilder); ok {
-		t.Append(text) // the library's would take "(null)" for NULL
+		t.Append(text) // the library's function reads "(null)" as NULL
 		return nil
 	}
 	return b.AppendValueFromString(text)
 }
 
-// texts are the texts of a column of them, without NULLs.
+// texts yields the texts of a text column, without NULLs.
 func (c *vector) texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range c.arr.Len() {
@@ -158,7 +157,7 @@ func (c *vector) texts() iter.Seq[string] {
 	}
 }
 
-// through reads in at the place that at gives for row i.
+// through makes c read in at the index that at returns for row i.
 func (c *vector) through(in vector, at func(int) int) {
 	outer, inner := c.null, in.null
 	c.null = func(i int) bool { return outer(i) || inner(at(i)) }
@@ -186,8 +185,7 @@ func (c *vector) isNullType() bool {
 	return c.arr.DataType().ID() == arrow.NULL
 }
 
-// days makes num of a column of times: numbers as they stand, dates and
-// timestamps in days since 1970.
+// days makes num of a time column: numbers unchanged, dates and timestamps in days since 1970.
 func (c *vector) days() error {
 	if c.num != nil || c.isNullType() {
 		return nil
@@ -210,7 +208,7 @@ func (c *vector) days() error {
 	return fmt.Errorf("column %s is %s; allowed: a number, a date or a timestamp", c.name, c.arr.DataType())
 }
 
-// findColumnIn finds a top-level column of rec; exactly, or else in another case.
+// findColumnIn finds a top-level column of rec by name, if need be regardless of case.
 func findColumnIn(rec arrow.RecordBatch, name string) (vector, error) {
 	at, err := findField(rec.Schema(), name)
 	if err != nil {
@@ -219,7 +217,7 @@ func findColumnIn(rec arrow.RecordBatch, name string) (vector, error) {
 	return newVector(name, rec.Column(at)), nil
 }
 
-// findField is the place of the one column of a name, in whatever case it is written.
+// findField is the index of the only column called name, if need be regardless of case.
 func findField(s *arrow.Schema, name string) (int, error) {
 	at := s.FieldIndices(name)
 	if len(at) == 0 {

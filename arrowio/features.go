@@ -10,18 +10,17 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// Term is a feature column by name, or the interaction of several: what a
-// rows.Term is made of.
+// Term is a feature column by name, or the interaction of several; rows.Term is made from it.
 type Term []string
 
 func (t Term) String() string { return strings.Join(t, ":") }
 
-// field is an Arrow array as the encoder of rows reads it.
+// field is an Arrow array as a column for the encoder of rows.
 type field struct {
 	vector
 	kids []*field
-	// part says that the column lies inside a list: its texts are read as such, not
-	// by the code of a dictionary.
+	// part says that the column is inside a list: its texts are read directly, not by the codes of
+	// a dictionary.
 	part bool
 }
 
@@ -110,7 +109,7 @@ func (c *field) Children() int { c.open(); return len(c.kids) }
 
 func (c *field) Child(k int) rows.Column { c.open(); return c.kids[k] }
 
-// open makes the children.
+// open creates the children.
 func (c *field) open() {
 	if c.kids != nil {
 		return
@@ -140,8 +139,7 @@ var words = rows.Words{
 	Missing:    "null",
 }
 
-// planFeatures inspects the columns in rec. Errors: columns that are not there,
-// types that hold no features.
+// planFeatures inspects the columns in rec. Errors: missing columns, types that hold no features.
 func planFeatures(rec arrow.RecordBatch, x string, terms []Term, levels map[string]string) (*rows.Encoder, error) {
 	find := func(name string) (rows.Column, error) {
 		v, err := findColumnIn(rec, name)

@@ -19,51 +19,49 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// Job says what to fit: which columns of the records are what, by which engine.
+// Job describes a fit: the roles of the records' columns, and the engine.
 type Job struct {
 	Y string // response: numbers or BOOLEAN
-	// Features names a column that holds the features of a row: a struct, a map, a
-	// list of struct(feature, value), of text (indicators) or of numbers. Terms are
-	// more features; one of the two is needed.
+	// Features names a column with the features of a row: a struct, a map, a list of
+	// struct(feature, value), of text (indicators) or of numbers. Terms are further features; one
+	// of the two is needed.
 	Features string
 	Terms    []Term
-	// Levels are names in Terms that stand for the values of a column as levels, also where
-	// they are whole numbers: Levels["factor(year)"] = "year".
+	// Levels are names in Terms that stand for the values of a column read as levels, even if they
+	// are whole numbers: Levels["factor(year)"] = "year".
 	Levels map[string]string
 
 	Weight, Offset, Trials, Time string // columns by row, "" = none
-	// Group names columns: each combination of their values has a fit of its own.
+	// Group names columns: each combination of their values gets a fit of its own.
 	Group []string
 
-	// Method is that of engine.Find, by default "adf"; with "newton_state" groups have Parts.
+	// Method is a name for engine.Find, by default "adf"; "newton_state" makes Parts of the groups.
 	Method string
-	// Model is the model. HasTime is set where Time is; a Start carries on from a
-	// fit.
+	// Model is the model. HasTime is set if Time is; a Start continues a fit.
 	Model kernels.Model
-	// ModelOf, where it is not nil, gives the model of a group by its Groups.Key, of the
-	// likelihood of Model; nil leaves the rows of the group out.
+	// ModelOf, if not nil, returns the model of a group given its Groups.Key, with the likelihood
+	// of Model; nil leaves the rows of the group out.
 	ModelOf func(key string) (*kernels.Model, error)
 
-	// SkipBad counts rows with a bad value in Skipped instead of failing. Rows with
-	// a NULL in Y, a container of features, or a column by row are always counted
-	// there and left out, as in SQL.
+	// SkipBad counts rows with an invalid value in Skipped instead of failing. Rows with a NULL in
+	// Y, a container of features, or a column by row are always counted there and left out, as in
+	// SQL.
 	SkipBad bool
-	// Progress is told how many rows were read, after each record.
+	// Progress is called with the number of rows read so far, after each record.
 	Progress func(rows int64)
 }
 
-// Fit reads r to its end and returns the posterior, nil for no rows at all. Rows
-// are absorbed in their order, so that the answer does not depend on how they are
-// cut into records.
+// Fit reads r to its end and returns the posterior, nil if there are no rows. Rows are absorbed in
+// order, so that the answer does not depend on their division into records.
 //
 //	r, _ := ipc.NewReader(os.Stdin)
 //	fit, err := arrowio.Fit(ctx, r, arrowio.Job{Y: "click", Terms: []arrowio.Term{{"ad"}, {"site"}, {"ad", "site"}}})
 //
-// Memory: one record, a batch of 4096 rows, and the engine's: 16 bytes a weight
-// and the names for streaming engines, the rows for others.
+// Memory: one record, a batch of 4096 rows, and the engine's: 16 bytes per weight and the names for
+// streaming engines, the rows for others.
 //
-// Errors name the column, the row (from 1) and what is allowed; those of r, and
-// ctx's when it ends first.
+// Errors name the column, the row (from 1) and what is allowed; those of r; the cause of ctx if it
+// is cancelled first.
 func Fit(ctx context.Context, r array.RecordReader, job Job) (*kernels.Fit, error) {
 	if len(job.Group) > 0 {
 		return nil, errors.New("arrowio: the job has groups; use FitGroups")
@@ -75,17 +73,17 @@ func Fit(ctx context.Context, r array.RecordReader, job Job) (*kernels.Fit, erro
 	return g.Fits[0], nil
 }
 
-// Groups are fits by group, in the order in which the groups came.
+// Groups are fits by group, in the order in which the groups first appeared.
 type Groups struct {
-	// Keys has the columns of Job.Group, a row a fit; nil without groups. The caller
-	// releases it.
+	// Keys has the columns of Job.Group, one row per fit; nil without groups. The caller releases
+	// it.
 	Keys arrow.RecordBatch
 	Fits []*kernels.Fit
-	// Parts are the passes of method newton_state, one for each of Fits, which have no beliefs then.
+	// Parts are the passes of method newton_state, one per fit; the fits then have no beliefs.
 	Parts []engine.Part
 }
 
-// FitGroups is Fit for each group of rows. Cost in memory: an engine's state a group.
+// FitGroups is Fit for each group of rows. Memory: an engine's state per group.
 func FitGroups(ctx context.Context, r array.RecordReader, job Job) (*Groups, error) {
 	if r == nil {
 		return nil, errors.New("arrowio: the reader of records is nil")
@@ -108,8 +106,7 @@ func FitGroups(ctx context.Context, r array.RecordReader, job Job) (*Groups, err
 	return f.Groups(ctx)
 }
 
-// Fitter learns from records one by one, for programs that get them in other ways than
-// from a RecordReader.
+// Fitter learns from records one by one, for programs that do not get them from a RecordReader.
 type Fitter struct {
 	job    Job
 	method *engine.Method
@@ -117,7 +114,7 @@ type Fitter struct {
 
 	state []engine.Fitter
 	model []*kernels.Model
-	order map[string]int // of a group, by its key; -1 of one left out
+	order map[string]int // number of the group by its key; -1 for one left out
 	keys  *array.RecordBuilder
 	key   []byte
 	batch kernels.Batch
@@ -127,16 +124,16 @@ type Fitter struct {
 	kinds  map[string]kindOf
 }
 
-// kindOf is what the records so far have in a column.
+// kindOf is the kind of a column in the records so far.
 type kindOf struct {
 	levels bool
 	open   bool
 	parts  string // of an interaction: kernels.FitColumn.Parts
-	from   string // its type, as it was first seen
+	from   string // its type when first seen
 }
 
-// NewFitter checks job against the schema of its records. Errors: an unknown
-// method, columns that are not there or of a type that cannot serve.
+// NewFitter checks job against the schema of its records. Errors: an unknown method, columns that
+// are missing or of an unsuitable type.
 func NewFitter(s *arrow.Schema, job Job) (*Fitter, error) {
 	f, err := newFitter(s, job)
 	if err != nil {
@@ -146,7 +143,7 @@ func NewFitter(s *arrow.Schema, job Job) (*Fitter, error) {
 }
 
 func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
-	// The Arrow library has no arrays of some types that a schema can name.
+	// The Arrow library lacks arrays for some types that a schema can name.
 	defer func() {
 		if p := recover(); p != nil {
 			f, err = nil, fmt.Errorf("the schema, or a type without arrays: %w", Damage(p))
@@ -168,7 +165,7 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 		return nil, fmt.Errorf("the family is %s and the column of trials %q; %s needs one, others have none", l.Family(), job.Trials, lik.OfTrials())
 	}
 	f.job.Model.HasTime = job.Time != ""
-	// An empty record shows what is wrong with the columns.
+	// An empty record reveals errors in the columns.
 	part, err := f.columnsOf(s)
 	if err != nil {
 		return nil, err
@@ -187,8 +184,8 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 	return f, nil
 }
 
-// emptyRecord has no rows. The library's builders do not serve: they lack types that arrays may have,
-// such as dictionaries of large_utf8.
+// emptyRecord is a record without rows. The library's builders cannot make it: they lack some types
+// of arrays, such as dictionaries of large_utf8.
 func emptyRecord(s *arrow.Schema) arrow.RecordBatch {
 	cols := make([]arrow.Array, s.NumFields())
 	for i := range cols {
@@ -197,7 +194,7 @@ func emptyRecord(s *arrow.Schema) arrow.RecordBatch {
 	return array.NewRecordBatch(s, cols, 0)
 }
 
-// emptyData is an array without values, of Go's memory.
+// emptyData is the data of an array without values, in Go's memory.
 func emptyData(t arrow.DataType) arrow.ArrayData {
 	stored := t
 	if e, ok := t.(arrow.ExtensionType); ok {
@@ -216,8 +213,7 @@ func emptyData(t arrow.DataType) arrow.ArrayData {
 	return array.NewData(t, 0, buffers, inner, 0, 0)
 }
 
-// columnsOf is the part of a schema that the job names. Errors: a name that is not
-// there.
+// columnsOf is the part of a schema that the job names. Errors: a missing column.
 func (f *Fitter) columnsOf(s *arrow.Schema) (*arrow.Schema, error) {
 	j := &f.job
 	wanted := [][2]string{{"y", j.Y}, {"x", j.Features}, {"weight", j.Weight}, {"offset", j.Offset}, {"trials", j.Trials}, {"time", j.Time}}
@@ -258,14 +254,14 @@ func (f *Fitter) columnsOf(s *arrow.Schema) (*arrow.Schema, error) {
 
 const (
 	batchOf   = 4096    // rows handed to an engine at once
-	maxGroups = 1 << 24 // more are an error, not the end of memory
+	maxGroups = 1 << 24 // more are an error, before memory runs out
 )
 
-// Rows is how many rows came.
+// Rows is how many rows were added.
 func (f *Fitter) Rows() int64 { return f.rows }
 
-// Add absorbs the rows of rec and keeps nothing of it. After an error the fitter is
-// of no more use. Errors: a bad row, and the cause of ctx when it is cancelled.
+// Add absorbs the rows of rec and retains nothing of it. After an error the fitter must not be
+// used. Errors: an invalid row, and the cause of ctx if it is cancelled.
 func (f *Fitter) Add(ctx context.Context, rec arrow.RecordBatch) (err error) {
 	// Arrays from a damaged file can point outside their buffers.
 	defer func() {
@@ -317,8 +313,8 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 	return nil
 }
 
-// sameKinds reports a column that has levels in one record and numbers in another, such as those of
-// two files: of it both would be learnt, under one name. NULLs are of either kind.
+// sameKinds reports a column that has levels in one record and numbers in another, for example in
+// two files: both would be learnt under one name. NULLs are of either kind.
 func (f *Fitter) sameKinds(rec arrow.RecordBatch, s *kernels.Schema) error {
 	if s == nil || s == f.schema {
 		return nil
@@ -352,7 +348,7 @@ func (f *Fitter) open(ctx context.Context, m *kernels.Model) error {
 	return nil
 }
 
-// columns finds the scalars of the rows.
+// columns finds the response and the other columns by row.
 func (f *Fitter) columns(rec arrow.RecordBatch, x *rows.Encoder) (*rows.Source, error) {
 	s := &rows.Source{X: x, Check: true}
 	if f.job.Y == "" {
@@ -397,7 +393,7 @@ func (f *Fitter) columns(rec arrow.RecordBatch, x *rows.Encoder) (*rows.Source, 
 	return s, nil
 }
 
-// feed gives rows [lo, hi) to group g.
+// feed feeds rows [lo, hi) to group g.
 func (f *Fitter) feed(ctx context.Context, g int, src *rows.Source, lo, hi int) error {
 	on := option.Fail
 	if f.job.SkipBad {
@@ -419,7 +415,7 @@ func (f *Fitter) feed(ctx context.Context, g int, src *rows.Source, lo, hi int) 
 	return nil
 }
 
-// addByGroup cuts rec into runs of equal groups.
+// addByGroup splits rec into runs of rows of one group.
 func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, src *rows.Source) error {
 	var by []vector
 	for _, name := range f.job.Group {
@@ -470,7 +466,7 @@ func (f *Fitter) keyOf(by []vector, i int) {
 	}
 }
 
-// group is the number of row i's group, which may be new; -1 where it is left out.
+// group is the number of row i's group, which may be new; -1 if it is left out.
 func (f *Fitter) group(ctx context.Context, by []vector, i int) (int, error) {
 	f.keyOf(by, i)
 	if g, ok := f.order[string(f.key)]; ok {
@@ -500,7 +496,7 @@ func (f *Fitter) group(ctx context.Context, by []vector, i int) (int, error) {
 	return g, nil
 }
 
-// modelOf is the model of row i's group, nil where it is left out.
+// modelOf is the model of row i's group, nil if it is left out.
 func (f *Fitter) modelOf(by []vector, i int) (*kernels.Model, error) {
 	if f.job.ModelOf == nil {
 		return &f.job.Model, nil
@@ -512,9 +508,9 @@ func (f *Fitter) modelOf(by []vector, i int) (*kernels.Model, error) {
 	return f.job.ModelOf(key)
 }
 
-// Groups are the posteriors of the rows so far; more may follow. Errors: those of the
-// method, and the cause of ctx when it is cancelled. Without groups
-// there is one fit, or none when no row came.
+// Groups returns the posteriors given the rows so far; more rows may follow. Errors: those of the
+// method, and the cause of ctx if it is cancelled. Without groups there is one fit, or none if
+// there were no rows.
 func (f *Fitter) Groups(ctx context.Context) (*Groups, error) {
 	out := &Groups{Fits: make([]*kernels.Fit, len(f.state))}
 	for i, st := range f.state {

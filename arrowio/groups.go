@@ -12,8 +12,8 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// Key is the group of fit k as text, equal in all processes: a JSON list of its values as
-// they print, null for NULL; "[]" without groups. Errors: a text that is not UTF-8.
+// Key is the group of fit k as text, equal in all processes: a JSON list of its printed values,
+// null for NULL; "[]" without groups. Errors: a text that is not UTF-8.
 func (g *Groups) Key(k int) (string, error) {
 	if g.Keys == nil {
 		return "[]", nil
@@ -41,9 +41,9 @@ func keyText(by []vector, i int) (string, error) {
 	return string(text), err
 }
 
-// GroupKeys are the columns of Groups.Keys by the texts of Groups.Key, for rows of schema s in
-// groups of the columns by. The caller releases them.
-// Errors: a column that is not there, a text that is of other columns.
+// GroupKeys returns the columns of Groups.Keys given the texts of Groups.Key, for rows of schema s
+// grouped by the columns by. The caller releases them.
+// Errors: a missing column, a text for other columns.
 func GroupKeys(s *arrow.Schema, by, keys []string) (arrow.RecordBatch, error) {
 	rec, err := groupKeys(s, by, keys)
 	if err != nil {
@@ -75,7 +75,7 @@ func groupKeys(s *arrow.Schema, by, keys []string) (arrow.RecordBatch, error) {
 	return b.NewRecordBatch(), nil
 }
 
-// groupFields are the columns that groups by some of those of s are kept in.
+// groupFields are the fields in which the values of the named columns of s are stored.
 func groupFields(s *arrow.Schema, names []string) (fields []arrow.Field, err error) {
 	for _, name := range names {
 		at, err := findField(s, name)
@@ -87,7 +87,7 @@ func groupFields(s *arrow.Schema, names []string) (fields []arrow.Field, err err
 	return fields, nil
 }
 
-// plainType is the type group values are kept in.
+// plainType is the type in which group values are stored.
 func plainType(t arrow.DataType) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.DictionaryType:
@@ -96,7 +96,7 @@ func plainType(t arrow.DataType) arrow.DataType {
 		return plainType(t.Encoded())
 	case arrow.ExtensionType:
 		if t.StorageType().ID() == arrow.FIXED_SIZE_BINARY {
-			return arrow.BinaryTypes.String // bytes that have a text, as those of a UUID
+			return arrow.BinaryTypes.String // bytes with a textual form, such as a UUID
 		}
 		return plainType(t.StorageType())
 	}
@@ -107,10 +107,10 @@ func plainType(t arrow.DataType) arrow.DataType {
 	return t
 }
 
-// ReadGroups reads a belief table of many fits, with the columns by of their groups, as
-// WriteParquet of Groups writes it; without by a table of one fit.
-// Errors: those of ReadFit; a column by that is not there; a table of one fit of an earlier version, or
-// of another program.
+// ReadGroups reads a belief table of several fits, with the group columns by, as WriteParquet of
+// Groups writes it; without by, a table of one fit.
+// Errors: those of ReadFit; a missing column of by; a table of one fit of an earlier version, or of
+// another program.
 func ReadGroups(r array.RecordReader, by []string, o *Options) (g *Groups, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -166,24 +166,24 @@ func readGroups(r array.RecordReader, by []string, o *Options) (*Groups, error) 
 	return &Groups{Fits: read.fits, Keys: keys}, err
 }
 
-// groupReader reads the fits of a table, whose rows come in parts of one fit after the other.
+// groupReader reads the fits of a table, whose rows come fit by fit in several pieces.
 type groupReader struct {
 	schema  *arrow.Schema
 	options *Options
 	by      []int               // columns of the groups
-	rows    []arrow.RecordBatch // of the fit that is being read
+	rows    []arrow.RecordBatch // of the fit being read
 	keys    []string
 	fits    []*kernels.Fit
 }
 
-// add adds rows lo to hi to those of the fit that is being read.
+// add adds rows [lo, hi) to the fit being read.
 func (g *groupReader) add(rec arrow.RecordBatch, lo, hi int) {
 	if hi > lo {
 		g.rows = append(g.rows, rec.NewSlice(int64(lo), int64(hi)))
 	}
 }
 
-// fit reads the fit of the rows so far, none of no rows.
+// fit completes the fit of the rows so far, if there are any.
 func (g *groupReader) fit() error {
 	if len(g.rows) == 0 {
 		return nil

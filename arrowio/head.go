@@ -13,8 +13,8 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// encodeHead is f without its beliefs and the values of its covariance, as JSON: what
-// to_json of DuckDB makes of the FIT's STRUCT without them.
+// encodeHead is f without its beliefs and the values of its covariance, as JSON: the same text as
+// DuckDB's to_json of the FIT's STRUCT without them.
 func encodeHead(f *kernels.Fit) string { return string(appendObject(nil, fitlayout.Fields, f)) }
 
 func appendObject[T any](b []byte, fields []fitlayout.Field[T], v *T) []byte {
@@ -88,8 +88,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
-// appendNumber writes numbers as DuckDB does: NaN is NULL, and infinite ones are words
-// that JSON lacks.
+// appendNumber writes numbers as DuckDB does: NaN as null, and infinities as words that JSON lacks.
 func appendNumber(b []byte, x float64) []byte {
 	switch {
 	case math.IsNaN(x):
@@ -106,9 +105,9 @@ func appendNumber(b []byte, x float64) []byte {
 	return b
 }
 
-// decodeHead reads what encodeHead or DuckDB wrote. Errors: text that is not such JSON, a
-// layout that is not known yet, a field that is missing or of another type, and what
-// kernels.Fit.ValidateHead finds.
+// decodeHead reads what encodeHead or DuckDB wrote. Errors: text that is not such JSON, a layout
+// that is not known yet, a field that is missing or of another type, and those of
+// kernels.Fit.ValidateHead.
 func decodeHead(text string) (*kernels.Fit, error) {
 	d := json.NewDecoder(strings.NewReader(quoteInfinite(text)))
 	d.UseNumber()
@@ -237,7 +236,7 @@ func setList[T any](v any, fields []fitlayout.Field[T], name string, to *[]T) er
 	return nil
 }
 
-// number is a value of JSON as a number; null is NaN.
+// number is a JSON value as a number; null is NaN.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -253,7 +252,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// whole is a value of JSON as a whole number; null is 0.
+// whole is a JSON value as an integer; null is 0.
 func whole(v any) (int64, bool) {
 	if v == nil {
 		return 0, true
@@ -265,7 +264,7 @@ func whole(v any) (int64, bool) {
 
 var infinite = map[string]float64{"-Infinity": math.Inf(-1), "Infinity": math.Inf(1)}
 
-// quoteInfinite puts quotes around the infinite numbers, which DuckDB writes bare.
+// quoteInfinite puts quotes around infinite numbers, which DuckDB writes bare.
 func quoteInfinite(text string) string {
 	if !strings.Contains(text, "Infinity") {
 		return text

@@ -24,8 +24,8 @@ type Reader struct {
 	err   error
 }
 
-// Next moves to the next record, whose arrays are checked. What a damaged source
-// makes the Arrow library panic over is an error.
+// Next moves to the next record and checks its arrays. A panic of the Arrow library on a damaged
+// source becomes an error.
 func (r *Reader) Next() (more bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -54,7 +54,7 @@ func (r *Reader) Err() error {
 // Close releases the reader and closes its file.
 func (r *Reader) Close() error {
 	func() {
-		defer func() { _ = recover() }() // after a panic inside, counts may be off
+		defer func() { _ = recover() }() // after a panic inside, reference counts may be wrong
 		r.Release()
 	}()
 	if r.close == nil {
@@ -65,8 +65,8 @@ func (r *Reader) Close() error {
 
 var fileMagic = []byte("ARROW1")
 
-// OpenIPC opens an Arrow IPC file or stream; its first bytes say which.
-// Compressed buffers (lz4, zstd) read too. Errors name the path.
+// OpenIPC opens an Arrow IPC file or stream, recognised by its first bytes.
+// Compressed buffers (lz4, zstd) are supported. Errors name the path.
 func OpenIPC(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -95,7 +95,7 @@ func OpenIPC(path string) (*Reader, error) {
 	return r, nil
 }
 
-// StreamIPC reads an Arrow IPC stream; name is how errors call it.
+// StreamIPC reads an Arrow IPC stream; name stands for it in errors.
 func StreamIPC(name string, in io.Reader) (_ *Reader, err error) {
 	defer guard(name, &err)
 	buf := bufio.NewReaderSize(in, 1<<20)
@@ -134,7 +134,7 @@ func fileReader(name string, f *os.File) (_ *Reader, err error) {
 	return &Reader{RecordReader: &fileRecords{r: r}, name: name}, nil
 }
 
-// fileRecords reads the records of an IPC file in their order.
+// fileRecords reads the records of an IPC file in order.
 type fileRecords struct {
 	r    *ipc.FileReader
 	at   int
@@ -174,7 +174,7 @@ func (f *fileRecords) Next() bool {
 
 // WriteIPC writes f as an Arrow IPC file (Feather) to w. meta is as in WriteParquet.
 //
-// Errors: as FitRecord, and those of w; on an error w holds a part of a file.
+// Errors: those of FitRecord and of w; after an error w holds part of a file.
 func WriteIPC(w io.Writer, f *kernels.Fit, meta ...string) error {
 	if err := writeIPC(w, f, meta); err != nil {
 		return fmt.Errorf("arrowio: %w", err)
@@ -195,14 +195,13 @@ func writeIPC(w io.Writer, f *kernels.Fit, meta []string) error {
 	return errors.Join(out.Write(rec), out.Close())
 }
 
-// WriteIPCFile is WriteIPC to the file path, by way of a temporary file as
-// WriteParquetFile does.
+// WriteIPCFile is WriteIPC to the file path, by way of a temporary file as in WriteParquetFile.
 func WriteIPCFile(path string, f *kernels.Fit, meta ...string) error {
 	return writeFile(path, func(w io.Writer) error { return writeIPC(w, f, meta) })
 }
 
-// ReadFitFile reads the fit in the file path: Parquet, or Arrow IPC of either
-// form; the first bytes say which. Errors name the path.
+// ReadFitFile reads the fit in the file path: Parquet, or an Arrow IPC file or stream, recognised
+// by the first bytes. Errors name the path.
 func ReadFitFile(path string, o *Options) (*kernels.Fit, map[string]string, error) {
 	fail := func(err error) (*kernels.Fit, map[string]string, error) {
 		return nil, nil, fmt.Errorf("reading %s: %w", path, err)

@@ -8,7 +8,7 @@ import (
 )
 
 // levelsOf is c as a column of levels called name.
-// Errors: numbers that are not whole, which others print otherwise.
+// Errors: numbers that are not whole, which other programs may print differently.
 func levelsOf(c rows.Column, name string) (rows.Column, error) {
 	switch {
 	case c.Kind() != rows.Number:
@@ -26,7 +26,7 @@ type renamed struct {
 
 func (c renamed) Name() string { return c.name }
 
-// wholeLevels are whole numbers as they print.
+// wholeLevels are whole numbers as levels, by their printed form.
 type wholeLevels struct{ renamed }
 
 func (wholeLevels) Kind() rows.Kind { return rows.Text }

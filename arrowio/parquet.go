@@ -19,21 +19,21 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// rowGroup is DuckDB's number of rows.
+// rowGroup is the number of rows in DuckDB's row groups.
 const rowGroup = 122880
 
-// WriteParquet writes f as a Parquet file (zstd): the belief table in belief order, the
-// rest of f in its column fit, and the pairs of meta in the metadata, as BeliefSchema has
-// them. Equal fits give equal bytes.
+// WriteParquet writes f as a Parquet file (zstd): the belief table in belief order, the rest of f
+// in its column fit, and the pairs of meta in the metadata, as in BeliefSchema. Equal fits give
+// equal bytes.
 //
-// Errors: as FitRecord, and those of w; on an error w holds a part of a file.
+// Errors: those of FitRecord and of w; after an error w holds part of a file.
 // Cost: O(p) plus compression; beliefs out of order are sorted in a copy.
 func WriteParquet(w io.Writer, f *kernels.Fit, meta ...string) error {
 	return (&Groups{Fits: []*kernels.Fit{f}}).WriteParquet(w, meta...)
 }
 
-// WriteParquet writes the fits as one belief table with the columns of Keys in front, a
-// fit after the other; else it is as the function WriteParquet.
+// WriteParquet writes the fits as one belief table with the columns of Keys in front, one fit after
+// another; otherwise it is like the function WriteParquet.
 func (g *Groups) WriteParquet(w io.Writer, meta ...string) error {
 	if err := g.writeParquet(w, meta); err != nil {
 		return fmt.Errorf("arrowio: %w", err)
@@ -41,7 +41,7 @@ func (g *Groups) WriteParquet(w io.Writer, meta ...string) error {
 	return nil
 }
 
-// unclosed hides Close: the Parquet writer closes what it can.
+// unclosed hides Close: the Parquet writer closes any io.Closer.
 type unclosed struct{ io.Writer }
 
 func (g *Groups) writeParquet(w io.Writer, meta []string) error {
@@ -61,12 +61,11 @@ func (g *Groups) writeParquet(w io.Writer, meta []string) error {
 	return out.Close()
 }
 
-// WriteParquetFile writes f to the file path, by way of a temporary file beside
-// it that is renamed when it is whole: path is the old file or the new one,
-// never a part. An existing file keeps its permissions, a new one has 0644
-// less the umask.
+// WriteParquetFile writes f to the file path, to a temporary file beside it that is renamed once
+// complete: path is the old file or the new one, never a part. An existing file keeps its
+// permissions, a new one has 0644 less the umask.
 //
-// Errors: as WriteParquet, and those of the file system, with the path.
+// Errors: those of WriteParquet and of the file system, with the path.
 func WriteParquetFile(path string, f *kernels.Fit, meta ...string) error {
 	return (&Groups{Fits: []*kernels.Fit{f}}).WriteParquetFile(path, meta...)
 }
@@ -98,7 +97,7 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 			os.Remove(name)
 		}
 	}()
-	// An io.Writer alone: the Arrow and Parquet writers close what they can.
+	// Only an io.Writer: the Arrow and Parquet writers close any io.Closer.
 	if err := write(unclosed{tmp}); err != nil {
 		return err
 	}
@@ -114,8 +113,7 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 	return os.Rename(name, path)
 }
 
-// ReadParquetFile reads the fit in the file path; see ReadParquet. Errors name
-// the path.
+// ReadParquetFile reads the fit in the file path, as ReadParquet does. Errors name the path.
 func ReadParquetFile(path string, o *Options) (*kernels.Fit, error) {
 	f, err := readFile(path, o)
 	if err != nil {
@@ -127,7 +125,7 @@ func ReadParquetFile(path string, o *Options) (*kernels.Fit, error) {
 func readFile(path string, o *Options) (*kernels.Fit, error) {
 	in, err := os.Open(path)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the path is named already
+		return nil, errors.Unwrap(err) // without the path, which is added anyway
 	}
 	defer in.Close()
 	st, err := in.Stat()
@@ -145,11 +143,10 @@ func readFile(path string, o *Options) (*kernels.Fit, error) {
 // WriteParquet, or any with the columns feature (text), mean and variance
 // (DOUBLE, FLOAT, INT32, INT64, also as DECIMAL) at its top level.
 //
-// Errors: as ReadFit, and files that are not Parquet, encrypted or damaged. A
-// damaged file never panics, and cannot make the reader hold more than a multiple
-// of its size: pages, rows or names that expand it more than 256 times (and a
-// million) are refused.
-// Cost: O(p) time; memory for the result and one column chunk's page each.
+// Errors: those of ReadFit, and files that are not Parquet, encrypted or damaged. A damaged file
+// never panics, and cannot make the reader hold more than a multiple of its size: pages, rows or
+// names that expand more than 256 times (and beyond a million) are refused.
+// Cost: O(p) time; memory for the result and one page of each column chunk.
 func ReadParquet(r io.ReaderAt, size int64, o *Options) (*kernels.Fit, error) {
 	f, _, err := readParquetMeta(r, size, o)
 	if err != nil {
@@ -159,13 +156,13 @@ func ReadParquet(r io.ReaderAt, size int64, o *Options) (*kernels.Fit, error) {
 }
 
 const (
-	// Distinct names compress, but hardly below a hundredth of a byte: what is
-	// beyond this ratio is no belief table.
+	// Distinct names compress, but hardly to less than a hundredth of a byte: a file beyond this
+	// ratio is not a belief table.
 	expansion = 256
 	batchRows = 256 // small, because a damaged page can make every name of a batch long
 )
 
-// readParquetMeta also gives the pairs beside the fit's own metadata.
+// readParquetMeta also returns the pairs stored beside the fit's own metadata.
 func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kept map[string]string, err error) {
 	// The Parquet library panics on some damaged files.
 	defer func() {
@@ -183,7 +180,7 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 		limit = 1<<20 + expansion*size
 	}
 	props := parquet.NewReaderProperties(nil)
-	props.BufferedStreamEnabled = true // else a column chunk is allocated whole, at its alleged size
+	props.BufferedStreamEnabled = true // else a column chunk is allocated whole, with its alleged size
 	props.MaxCompressedPageSize = min(size, math.MaxInt32)
 	props.MaxUncompressedPageSize = min(limit, math.MaxInt32)
 	pr, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(props))
@@ -222,7 +219,7 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 // fitTable reads a table and finds its columns.
 type fitTable struct {
 	table
-	known   *kernels.Fit // what the metadata tell
+	known   *kernels.Fit // from the metadata
 	columns [3]column
 	tells   column  // Rest
 	class   *column // nil without classes
@@ -256,7 +253,7 @@ func (t *fitTable) find(s *schema.Schema) (err error) {
 	return nil
 }
 
-// addGroup appends a row group; alone says that the file has one row.
+// addGroup appends a row group; alone says that the file has only one row.
 func (t *fitTable) addGroup(rg *file.RowGroupReader, alone bool) error {
 	open := func(c *column) error {
 		if err := c.open(rg); err != nil {
@@ -310,7 +307,7 @@ func (t *fitTable) addGroup(rg *file.RowGroupReader, alone bool) error {
 	return nil
 }
 
-// column reads one top-level column of a row group after the other.
+// column reads one top-level column, a row group after another.
 type column struct {
 	name     string
 	index    int
@@ -355,7 +352,7 @@ func findColumn(s *schema.Schema, name string) (column, error) {
 	return c, nil
 }
 
-// accept checks the type.
+// accept checks the column's type.
 func (c *column) accept(d *schema.Column) error {
 	logical := d.LogicalType()
 	found := c.physical.String()
@@ -397,7 +394,7 @@ func (c *column) open(rg *file.RowGroupReader) (err error) {
 	return err
 }
 
-// read fills n <= batchRows rows.
+// read reads n <= batchRows rows.
 func (c *column) read(n int) error {
 	for done := 0; done < n; {
 		var total int64
@@ -457,7 +454,7 @@ func (t *table) addBatch(cols *[3]column, n int) error {
 	if t.bytes += int64(size); t.bytes > t.names {
 		return fmt.Errorf("the file is damaged: column feature holds more than %d bytes", t.names)
 	}
-	text := make([]byte, 0, size) // the names of a batch share their memory
+	text := make([]byte, 0, size) // the names of a batch share memory
 	for i := range n {
 		text = append(text, cols[0].bytes[i]...)
 	}
@@ -472,7 +469,7 @@ func (t *table) addBatch(cols *[3]column, n int) error {
 	return nil
 }
 
-// isNull reads the first value of the row group and says whether it is NULL.
+// isNull reads the first value of the row group and reports whether it is NULL.
 func (c *column) isNull() bool { return c.optional && errors.Is(c.read(1), errNull) }
 
 // addRestOf reads the column Rest of a row group, most of whose rows are NULL.
@@ -536,7 +533,7 @@ func hasRows(s *schema.Schema) bool {
 	return false
 }
 
-// findRows is the leaf of the list of covariances.
+// findRows is the index of the leaf in the list of covariances.
 func findRows(s *schema.Schema) (int, error) {
 	for i := range s.NumColumns() {
 		d := s.Column(i)
@@ -551,11 +548,11 @@ func findRows(s *schema.Schema) (int, error) {
 	return 0, fmt.Errorf("no column %s, which the metadata %scovariance needs", CovarianceRow, prefix)
 }
 
-// covarianceSlack is how many values a table may hold besides what its size
-// allows: zeros of a large factor compress well.
+// covarianceSlack is how many values a table may hold beyond what its size allows: zeros of a large
+// factor compress well.
 const covarianceSlack = 16 << 20
 
-// addRows reads a row group's lists.
+// addRows reads the covariance lists of a row group.
 func (t *table) addRows(rg *file.RowGroupReader, index int, rows, limit int64) error {
 	chunk, err := rg.Column(index)
 	if err != nil {

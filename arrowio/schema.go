@@ -16,8 +16,8 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// SchemaVersion is the newest value of the metadata key bglm.schema. Versions 1 and 2 had
-// the rest of the fit in the metadata, and one fit a table; they are read for ever.
+// SchemaVersion is the newest value of the metadata key bglm.schema. Versions 1 and 2 had the rest
+// of the fit in the metadata, and one fit per table; they remain readable.
 const SchemaVersion = "3"
 
 // Names of the columns.
@@ -27,7 +27,7 @@ const (
 	Mean          = "mean"
 	Variance      = "variance"
 	CovarianceRow = "covariance" // full and low-rank covariances only
-	Rest          = "fit"        // in the first row of each fit, the rest of it as JSON
+	Rest          = "fit"        // in the first row of each fit: the rest of it, as JSON
 )
 
 const prefix = "bglm."
@@ -35,15 +35,14 @@ const prefix = "bglm."
 // ErrVersion reports a table written under another version of the schema.
 var ErrVersion = errors.New("unknown version of the belief table")
 
-// Options say what a table without bglm's metadata is, and bound what is read.
-// nil is the default. A table with the metadata speaks for itself: only
-// MaxFeatures counts there.
+// Options describe the model of a table without bglm's metadata, and limit what is read. nil is the
+// default. A table with the metadata describes itself: only MaxFeatures applies to it.
 type Options struct {
 	Family, Link string         // default: logit, or the family of the link
 	Shape        float64        // default NaN or the family's; 0 is the default too
 	Dispersion   float64        // default 1; 0 is the default too
 	Intercept    *bool          // default: whether the table has a feature (Intercept)
-	Prior        *kernels.Prior // of features without belief; default kernels.DefaultPrior
+	Prior        *kernels.Prior // for features without belief; default kernels.DefaultPrior
 	MaxFeatures  int            // more rows are an error; default 50,000,000
 }
 
@@ -60,9 +59,9 @@ var fields = []arrow.Field{
 	{Name: Variance, Type: arrow.PrimitiveTypes.Float64},
 }
 
-// BeliefSchema is the schema of a belief table of f; nil gives the bare columns. meta are
-// pairs of a key and a value kept in the metadata, the keys written with the prefix
-// bglm.job.: what a program wants to find again, as the formula that made the features.
+// BeliefSchema is the schema of a belief table of f; nil gives only the basic columns. meta are
+// pairs of a key and a value to store in the metadata, under keys with the prefix bglm.job.: what a
+// program wants to find again, such as the formula of the features.
 func BeliefSchema(f *kernels.Fit, meta ...string) *arrow.Schema {
 	if f == nil {
 		return arrow.NewSchema(fields, nil)
@@ -70,7 +69,7 @@ func BeliefSchema(f *kernels.Fit, meta ...string) *arrow.Schema {
 	return (&Groups{Fits: []*kernels.Fit{f}}).schema(meta)
 }
 
-// schema is that of the table of g, which has the columns that some fit of it needs.
+// schema is the schema of the table of g, with the columns that any of its fits needs.
 func (g *Groups) schema(meta []string) *arrow.Schema {
 	var out []arrow.Field
 	if g.Keys != nil {
@@ -86,7 +85,7 @@ func (g *Groups) schema(meta []string) *arrow.Schema {
 	}
 	if g.any(func(f *kernels.Fit) bool { return len(f.Beliefs) == 0 }) {
 		for k := first; k < first+len(fields); k++ {
-			out[k].Nullable = true // a fit without beliefs is a row without one
+			out[k].Nullable = true // a fit without beliefs is a row without a belief
 		}
 	}
 	out = append(out, arrow.Field{Name: Rest, Type: arrow.BinaryTypes.String, Nullable: true})
@@ -102,7 +101,7 @@ func (g *Groups) any(is func(*kernels.Fit) bool) bool { return slices.ContainsFu
 
 func correlated(f *kernels.Fit) bool { return f.Covariance.Form != gauss.Diagonal }
 
-// metaReader decodes metadata and keeps the first error.
+// metaReader decodes metadata and remembers the first error.
 type metaReader struct {
 	kv  map[string]string
 	err error
@@ -153,7 +152,7 @@ func (r *metaReader) float(key string) float64 {
 	return parse(r, key, "a number", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 }
 
-// optional is NaN where the key is missing.
+// optional is the number of a key, NaN if it is missing.
 func (r *metaReader) optional(key string) float64 {
 	if _, ok := r.kv[key]; !ok {
 		return math.NaN()
@@ -179,8 +178,8 @@ func (r *metaReader) bool(key string) bool {
 	})
 }
 
-// readMeta is the fit without beliefs that the metadata describe, nil if they do not
-// hold bglm.schema; of a version after 2 the column Rest tells it (rest).
+// readMeta is the fit without beliefs that the metadata describe, nil if they lack bglm.schema;
+// from version 3 on it is in the column Rest instead (rest is true).
 func readMeta(keys, values []string) (f *kernels.Fit, rest bool, err error) {
 	r := newMetaReader(keys, values)
 	v, ours := r.kv["schema"]
@@ -229,7 +228,7 @@ func (r *metaReader) fit() (*kernels.Fit, error) {
 	return f, f.ValidateHead()
 }
 
-// extra are the pairs a writer kept beside the fit's own metadata.
+// extra returns the pairs that a writer stored beside the fit's own metadata.
 func extra(keys, values []string) map[string]string {
 	out := map[string]string{}
 	for i, k := range keys {
@@ -269,22 +268,22 @@ func plain(o *Options, beliefs []kernels.Belief) (*kernels.Fit, error) {
 	return f, f.ValidateHead()
 }
 
-// table gathers the rows of a belief table.
+// table collects the rows of a belief table.
 type table struct {
 	beliefs []kernels.Belief
-	class   []string  // one a belief; nil without classes
+	class   []string  // one per belief; nil without classes
 	cov     []float64 // the rows of the covariance, one after the other
 	rows    []int     // end of each row in cov
 	max     int
-	bytes   int64 // of names
+	bytes   int64 // total length of the names
 	names   int64 // limit of bytes; 0 = none
 
-	withRest bool         // the column Rest tells the fit
-	head     *kernels.Fit // what it told
-	empty    bool         // the row of a fit without beliefs came
+	withRest bool         // the fit is in the column Rest
+	head     *kernels.Fit // the fit read from it
+	empty    bool         // the row of a fit without beliefs was read
 }
 
-// rest reads the text of the column Rest in a row.
+// rest decodes the text of the column Rest in a row.
 func (t *table) rest(text string, row int) (err error) {
 	if t.head != nil {
 		return fmt.Errorf("column %s, row %d: another fit; allowed here: a table of one fit, without groups", Rest, row+1)
@@ -305,7 +304,7 @@ func (t *table) room(n int) error {
 	return nil
 }
 
-// add appends a row. name is copied by the caller.
+// add appends a row. The caller has copied name.
 func (t *table) add(name string, w kernels.Weight) error {
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("column feature, row %d: %.40q is not valid UTF-8", len(t.beliefs)+1, name)
@@ -321,7 +320,7 @@ func (t *table) null(column string, row int) error {
 	return fmt.Errorf("column %s, row %d: NULL; each belief needs a feature, a mean and a variance", column, row+1)
 }
 
-// inOrder sorts beliefs unless they are sorted, and refuses a feature twice.
+// inOrder sorts beliefs unless they are sorted, and rejects a feature that occurs twice.
 func inOrder(b []kernels.Belief) error {
 	cmp := func(x, y kernels.Belief) int { return kernels.CompareNames(x.Feature, y.Feature) }
 	if !slices.IsSortedFunc(b, cmp) {
@@ -335,7 +334,7 @@ func inOrder(b []kernels.Belief) error {
 	return nil
 }
 
-// fit joins the rows with the head the metadata describe (nil: none).
+// fit joins the rows with the head that the metadata describe (nil: none).
 func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
 	var err error
 	var classes []string
@@ -382,7 +381,7 @@ func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
 	return head, head.Validate()
 }
 
-// ordered reports beliefs that are not in belief order or a feature twice.
+// ordered reports beliefs out of order or a feature that occurs twice.
 func ordered(b []kernels.Belief) error {
 	for i := 1; i < len(b); i++ {
 		if kernels.CompareNames(b[i-1].Feature, b[i].Feature) >= 0 {
@@ -392,8 +391,8 @@ func ordered(b []kernels.Belief) error {
 	return nil
 }
 
-// blocks are the classes of a table of several: each class has the same features,
-// one class after the other.
+// blocks lists the classes of a table that has them: each class has the same features, one class
+// after another.
 func (t *table) blocks() ([]string, error) {
 	var classes []string
 	for i, c := range t.class {
@@ -420,7 +419,7 @@ func (t *table) blocks() ([]string, error) {
 
 const maxClasses = 10_000
 
-// beliefsToWrite are f's beliefs checked and in order; f is not changed.
+// beliefsToWrite returns f's beliefs checked and in order; f is not changed.
 func beliefsToWrite(f *kernels.Fit) ([]kernels.Belief, error) {
 	g := *f
 	if len(g.Classes) == 0 && g.Covariance.Form == gauss.Diagonal {

@@ -8,15 +8,14 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// bareRows is how many rows an array may have whatever its size, as NULL columns and
-// runs have; beyond it a record needs a bit for each row.
+// bareRows is how many rows an array may have whatever its size, as NULL columns and runs may;
+// beyond it a record needs one bit for each row.
 const bareRows = 1 << 20
 
-// validate checks that the arrays of a record stay within their buffers: offsets in
-// order, indices within their dictionaries, runs in order, children as long as they
-// must be. Without it a damaged offset makes a value of most of a column, and copies
-// of a record take thousands of times its size. Cost: a pass over offsets, indices
-// and views.
+// validate checks that the arrays of a record stay within their buffers: offsets in order, indices
+// within their dictionaries, runs in order, children of the required length. Otherwise a damaged
+// offset could make one value of most of a column, and copies of a record could take thousands of
+// times its size. Cost: a pass over offsets, indices and views.
 func validate(rec arrow.RecordBatch) error {
 	size := int64(0)
 	for _, c := range rec.Columns() {
@@ -83,9 +82,8 @@ func validateArray(a arrow.Array, most int64, depth int) error {
 	return nil
 }
 
-// Expansion is about how many bytes more than in memory the rows of a record take
-// when they are written out one by one: entries of dictionaries, views and runs may
-// stand for many rows.
+// Expansion is about how many bytes the rows of a record take when they are written out one by one,
+// where entries of dictionaries, views and runs stand for many rows.
 func Expansion(rec arrow.RecordBatch) int64 {
 	sum := int64(0)
 	for _, c := range rec.Columns() {
@@ -120,7 +118,7 @@ func spread(a arrow.Array, depth int) int64 {
 	return sum
 }
 
-// longest is the size of an array's largest value in bytes, at least 8.
+// longest is the size in bytes of an array's largest value, at least 8.
 func longest(a arrow.Array) int64 {
 	most := 8
 	switch a := a.(type) {
@@ -138,7 +136,7 @@ func longest(a arrow.Array) int64 {
 			most = max(most, a.ValueLen(i))
 		}
 	case array.ListLike, *array.Struct, *array.Dictionary, *array.RunEndEncoded:
-		most = 1 << 20 // nested: in doubt a lot
+		most = 1 << 20 // nested: assume much
 	}
 	return int64(most)
 }

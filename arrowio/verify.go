@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// The Arrow library believes the lengths in a file's metadata and allocates by them:
-// a damaged one ends the process, not just the read. What follows checks the
-// metadata (Flatbuffers; their tables and slots are those of Message.fbs, Schema.fbs
-// and File.fbs in Arrow's format 1.5) before the library does.
+// The Arrow library trusts the lengths in a file's metadata and allocates by them: a damaged one
+// ends the process, not just the read. The code below checks the metadata (Flatbuffers, with the
+// tables and slots of Message.fbs, Schema.fbs and File.fbs in Arrow's format 1.5) before the
+// library reads it.
 
 var errDamaged = errors.New("damaged: lengths in its metadata do not fit")
 
-// Damage is what the Arrow and Parquet libraries panic over, or fail with, as an
-// error to show: accesses outside of an array, which Go's runtime stopped, are lengths
-// that do not fit.
+// Damage converts a panic or error of the Arrow and Parquet libraries into an error to report:
+// accesses outside of an array, which Go's runtime stopped, are lengths that do not fit.
 func Damage(what any) error {
 	err, ok := what.(error)
 	if !ok {
@@ -31,28 +30,28 @@ func Damage(what any) error {
 
 const (
 	maxMetadata = 64 << 20
-	maxBody     = 256 << 20 // of a message; the library's own limit
-	maxUnpacked = 1 << 30   // of a message's compressed buffers together
-	fewUnpacked = 64 << 20  // which they may be however small they are packed;
-	maxRatio    = 256       // beyond it, so many times what they are packed
+	maxBody     = 256 << 20 // of a message; also the library's limit
+	maxUnpacked = 1 << 30   // of a message's compressed buffers in total
+	fewUnpacked = 64 << 20  // always allowed, however small the compressed size
+	maxRatio    = 256       // times the compressed size, which may be added to it
 	maxRows     = 1 << 28   // of a record
 	maxFields   = 1 << 17
 	maxDepth    = 64
 )
 
-// flat reads Flatbuffers; every access is checked.
+// flat reads Flatbuffers with every access checked.
 type flat struct {
 	b      []byte
 	fields int
 	views  views
 }
 
-// views counts the fields of view types: each needs an entry in a record's list of
-// variadic buffers, which the library reads past its end. Those inside dictionaries
-// belong to the dictionaries' own records.
+// views counts the fields of view types: each needs an entry in a record's list of variadic
+// buffers, which the library reads past its end. Those inside dictionaries belong to the
+// dictionaries' own records.
 type views struct {
 	plain  int
-	inside map[int64]int // by the dictionary's id
+	inside map[int64]int // by dictionary id
 }
 
 func (m *flat) u32(at int) (int, error) {
@@ -69,7 +68,7 @@ func (m *flat) i64(at int) (int64, error) {
 	return int64(binary.LittleEndian.Uint64(m.b[at:])), nil
 }
 
-// slot is the place of a table's field, 0 where it is absent.
+// slot is the position of a table's field, 0 if it is absent.
 func (m *flat) slot(table, k int) (int, error) {
 	v, err := m.u32(table)
 	if err != nil {
@@ -99,7 +98,7 @@ func (m *flat) slot(table, k int) (int, error) {
 	return table + off, nil
 }
 
-// at follows the reference in a slot; 0 where the slot is absent.
+// at follows the reference in a slot; 0 if the slot is absent.
 func (m *flat) at(table, k int) (int, error) {
 	s, err := m.slot(table, k)
 	if err != nil || s == 0 {
@@ -112,7 +111,7 @@ func (m *flat) at(table, k int) (int, error) {
 	return s + off, nil
 }
 
-// number is the long in slot k of the table in slot t, 0 where it is absent.
+// number is the long in slot k of the table in slot t, 0 if it is absent.
 func (m *flat) number(table, t, k int) (int64, error) {
 	at, err := m.at(table, t)
 	if err != nil {
@@ -129,7 +128,7 @@ func (m *flat) long(table, k int) (int64, error) {
 	return m.i64(s)
 }
 
-// vector is the beginning and length of a slot's vector.
+// vector is the position and length of a slot's vector.
 func (m *flat) vector(table, k, size int) (at, n int, err error) {
 	v, err := m.at(table, k)
 	if err != nil || v == 0 {
@@ -175,7 +174,7 @@ func (m *flat) schema(at int) error {
 }
 
 func (m *flat) field(at, depth int, inside *int64) error {
-	// References may share their targets: a small file can describe a tree of any size.
+	// References may share targets: a small file can describe a tree of any size.
 	if m.fields++; m.fields > maxFields || depth > maxDepth {
 		return errDamaged
 	}
@@ -226,7 +225,7 @@ func (m *flat) field(at, depth int, inside *int64) error {
 	return m.tables(at, 5, func(at int) error { return m.field(at, depth+1, inside) })
 }
 
-// record checks a RecordBatch and gives the places of its compressed buffers.
+// record checks a RecordBatch and returns the ranges of its compressed buffers.
 func (m *flat) record(at, needed int) (buffers [][2]int64, err error) {
 	if s, err := m.slot(at, 0); err != nil {
 		return nil, err
@@ -269,8 +268,8 @@ func (m *flat) record(at, needed int) (buffers [][2]int64, err error) {
 	return buffers, nil
 }
 
-// message checks an encapsulated message's metadata. body is the length of what
-// follows; packed are the compressed buffers in it.
+// message checks the metadata of an encapsulated message. body is the length of the body that
+// follows, packed the ranges of compressed buffers in it.
 func (m *flat) message() (body int64, packed [][2]int64, err error) {
 	root, err := m.u32(0)
 	if err != nil {
@@ -314,8 +313,8 @@ func (m *flat) message() (body int64, packed [][2]int64, err error) {
 	return body, packed, err
 }
 
-// checkPacked adds up what compressed buffers of a body unpack to; prefix reads the
-// eight bytes at a place.
+// checkPacked checks the uncompressed size of the compressed buffers of a body; prefix reads the
+// eight bytes at an offset.
 func checkPacked(packed [][2]int64, body int64, prefix func(at int64) (int64, error)) error {
 	sum, size := int64(0), int64(0)
 	for _, p := range packed {
@@ -343,9 +342,8 @@ func checkPacked(packed [][2]int64, body int64, prefix func(at int64) (int64, er
 	return nil
 }
 
-// Checked passes an Arrow IPC stream on, each message after a check of the lengths in
-// it: the Arrow library allocates what they say, true or not. The readers of this
-// package do so by themselves.
+// Checked passes an Arrow IPC stream on, checking the lengths in each message first: the Arrow
+// library allocates by them, true or not. The readers of this package do so themselves.
 func Checked(in io.Reader) io.Reader { return &stream{in: in} }
 
 // stream passes an IPC stream on, message by message, each after its check.
@@ -380,7 +378,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 }
 
-// next reads and checks a message's metadata.
+// next reads and checks the metadata of a message.
 func (s *stream) next() {
 	s.buf = append(s.buf[:0], make([]byte, 8)...)
 	// Older streams have no marker before the length.
@@ -438,7 +436,7 @@ func (s *stream) next() {
 	s.out = s.buf
 }
 
-// grow appends n bytes of in, in steps: n may be a lie.
+// grow appends n bytes of in, in steps, since n may be false.
 func grow(in io.Reader, b []byte, n int64) ([]byte, error) {
 	const step = 1 << 20
 	for n > 0 {
@@ -453,7 +451,7 @@ func grow(in io.Reader, b []byte, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// checkFile checks the footer of an IPC file and at the metadata of all blocks.
+// checkFile checks the footer of an IPC file and the metadata of all blocks.
 func checkFile(r io.ReaderAt, size int64) error {
 	var tail [10]byte
 	if size < 20 {

@@ -1,8 +1,8 @@
-// Package duckdb joins package arrowio and DuckDB's Go driver by Arrow's C data
-// interface: a query's result streams into an engine record by record, and records
-// such as a belief table become a view, without a file or a copy of values between.
+// Package duckdb connects package arrowio and DuckDB's Go driver through Arrow's C data interface:
+// a query's result streams into an engine record by record, and records such as a belief table
+// become a view, without a file or a copy of values in between.
 //
-// The driver has its Arrow interface behind a build tag: build with
+// The driver's Arrow interface needs a build tag: build with
 //
 //	go build -tags duckdb_arrow
 //

@@ -30,8 +30,8 @@ func with(con *sql.Conn, f func(*duckdb.Arrow) error) error {
 	})
 }
 
-// Query runs a query and returns its result as a stream of records, which the caller
-// releases. The connection must not run anything else until then.
+// Query runs a query and returns its result as a stream of records, which the caller releases.
+// Until then the connection must not run anything else.
 func Query(ctx context.Context, con *sql.Conn, query string, args ...any) (r array.RecordReader, err error) {
 	err = with(con, func(a *duckdb.Arrow) error {
 		r, err = a.QueryContext(ctx, query, args...)
@@ -40,8 +40,8 @@ func Query(ctx context.Context, con *sql.Conn, query string, args ...any) (r arr
 	return r, err
 }
 
-// Fit fits the rows of a query, whose columns job names, without keeping them:
-// arrowio.Fit of Query.
+// Fit fits the rows of a query, whose columns job names, without storing them: arrowio.Fit of
+// Query.
 func Fit(ctx context.Context, con *sql.Conn, query string, job arrowio.Job) (*kernels.Fit, error) {
 	r, err := Query(ctx, con, query)
 	if err != nil {
@@ -51,8 +51,8 @@ func Fit(ctx context.Context, con *sql.Conn, query string, job arrowio.Job) (*ke
 	return arrowio.Fit(ctx, r, job)
 }
 
-// View makes a stream of records the view name of con, which reads it once. release
-// frees it when the view is no longer needed.
+// View registers a stream of records as the view name of con, which can be read once. release frees
+// it when the view is no longer needed.
 func View(con *sql.Conn, r array.RecordReader, name string) (release func(), err error) {
 	err = with(con, func(a *duckdb.Arrow) error {
 		release, err = a.RegisterView(r, name)

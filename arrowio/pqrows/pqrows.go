@@ -1,7 +1,6 @@
-// Package pqrows reads Parquet files as Arrow records, for the fits of package
-// arrowio, and moves whole tables between Parquet and Arrow IPC. It is apart from
-// arrowio because the nested types of Parquet need a much larger part of the Arrow
-// library than belief tables do.
+// Package pqrows reads Parquet files as Arrow records, for the fits of package arrowio, and
+// converts whole tables between Parquet and Arrow IPC. It is separate from arrowio because the
+// nested types of Parquet need a much larger part of the Arrow library than belief tables do.
 package pqrows
 
 import (
@@ -31,8 +30,8 @@ import (
 	"github.com/bglm/bglm/arrowio"
 )
 
-// Reader reads the rows of a Parquet file in their order, several row groups
-// decoded at once: an array.RecordReader. Errors name the file.
+// Reader reads the rows of a Parquet file in order, decoding several row groups at once. It
+// implements array.RecordReader. Errors name the file.
 type Reader struct {
 	name   string
 	f      *os.File
@@ -61,18 +60,17 @@ const (
 	ahead     = 2 // records a row group may be ahead of the reader
 )
 
-// Open opens the Parquet file path and reads the named top-level columns of it,
-// in whatever case they are written; nil means all. Text columns are read as
-// dictionaries, so that a repeated value is numbered once.
+// Open opens the Parquet file path and reads the named top-level columns, matched without regard to
+// case; nil means all. Text columns are read as dictionaries, so that a repeated value is numbered
+// once.
 //
-// At most GOMAXPROCS row groups are decoded at a time, each a few thousand rows
-// ahead: memory does not grow with the file. Errors: a file that is not Parquet
-// or damaged, columns that are not there.
+// At most GOMAXPROCS row groups are decoded at a time, each a few thousand rows ahead: memory does
+// not grow with the file. Errors: a file that is not Parquet or is damaged, missing columns.
 func Open(ctx context.Context, path string, columns []string) (*Reader, error) {
 	return OpenGroups(ctx, path, columns, 0, math.MaxInt)
 }
 
-// OpenGroups is Open for the row groups [lo, hi) of the file, from 0, as far as there are.
+// OpenGroups is Open for the row groups [lo, hi) of the file, from 0, as far as they exist.
 func OpenGroups(ctx context.Context, path string, columns []string, lo, hi int) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -86,7 +84,7 @@ func OpenGroups(ctx context.Context, path string, columns []string, lo, hi int) 
 	return r, nil
 }
 
-// RowGroups is how many rows each row group of a Parquet file has. Errors name the file.
+// RowGroups returns the number of rows in each row group of a Parquet file. Errors name the file.
 func RowGroups(path string) (rows []int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -129,7 +127,7 @@ func open(ctx context.Context, path string, f *os.File, columns []string, lo, hi
 	if err != nil {
 		return nil, err
 	}
-	// The Arrow schema that writers leave in the metadata is a message of Arrow IPC.
+	// The Arrow schema that writers store in the metadata is an Arrow IPC message.
 	if v := pr.MetaData().KeyValueMetadata().FindValue("ARROW:schema"); v != nil {
 		b, err := base64.StdEncoding.DecodeString(*v)
 		if err == nil {
@@ -288,7 +286,7 @@ func (r *Reader) decodeGroup(g int) {
 	}
 }
 
-// NumRows is how many rows the file's footer promises.
+// NumRows is how many rows the file's footer announces.
 func (r *Reader) NumRows() (n int64) {
 	for g := range r.groups {
 		n += r.pr.MetaData().RowGroup(r.first + g).NumRows()
@@ -296,7 +294,7 @@ func (r *Reader) NumRows() (n int64) {
 	return n
 }
 
-// Schema is that of the columns read, with the metadata of the file.
+// Schema is the schema of the columns read, with the metadata of the file.
 func (r *Reader) Schema() *arrow.Schema { return r.schema }
 
 // Next moves to the next record.
@@ -337,10 +335,10 @@ func (r *Reader) Record() arrow.RecordBatch { return r.rec }
 // Err is the first error.
 func (r *Reader) Err() error { return r.err }
 
-// Retain does nothing: Close ends the reader.
+// Retain does nothing: Close releases the reader.
 func (r *Reader) Retain() {}
 
-// Release does nothing: Close ends the reader.
+// Release does nothing: Close releases the reader.
 func (r *Reader) Release() {}
 
 // Close stops reading and closes the file.
@@ -365,16 +363,16 @@ func (r *Reader) Close() error {
 }
 
 const (
-	// A record is written in slices of so many rows, and so many bytes where entries
-	// of dictionaries, views and runs stand for many rows.
+	// A record is written in slices of at most so many rows, and so many bytes where entries of
+	// dictionaries, views and runs stand for many rows.
 	sliceRows  = 8192
 	sliceBytes = 16 << 20
-	groupBytes = 64 << 20 // a row group is closed once it holds as much
+	groupBytes = 64 << 20 // a row group is closed once it holds this much
 )
 
-// FromArrow writes the records of r to w as Parquet (snappy, row groups of DuckDB's
-// size at most). Memory: a record and a row group, 64 MB. Errors: those of r and w,
-// and Arrow types that Parquet lacks.
+// FromArrow writes the records of r to w as Parquet (snappy, row groups of at most DuckDB's size).
+// Memory: a record and a row group, 64 MB. Errors: those of r and w, and Arrow types that Parquet
+// lacks.
 func FromArrow(w io.Writer, r array.RecordReader) (err error) {
 	defer guard(&err)
 	s := plain(r.Schema())
@@ -419,7 +417,7 @@ func writeSlices(out *pqarrow.FileWriter, rec arrow.RecordBatch, s *arrow.Schema
 	return nil
 }
 
-// plain replaces types that the Parquet writer does not take.
+// plain replaces types that the Parquet writer does not accept.
 func plain(s *arrow.Schema) *arrow.Schema {
 	fields := s.Fields()
 	for i := range fields {
@@ -444,8 +442,8 @@ func plainType(t arrow.DataType) arrow.DataType {
 	return wholeWords(t)
 }
 
-// wholeWords has decimals of more than 38 digits in 32 bytes, wherever they are in t: DuckDB reads
-// decimals of 17 to 31 bytes wrongly, as they are not whole words of 8 bytes.
+// wholeWords widens decimals of more than 38 digits to 32 bytes, at any depth of t: DuckDB misreads
+// decimals of 17 to 31 bytes, which are not whole words of 8 bytes.
 func wholeWords(t arrow.DataType) arrow.DataType {
 	field := func(f arrow.Field) arrow.Field { f.Type = wholeWords(f.Type); return f }
 	switch t := t.(type) {
@@ -471,7 +469,7 @@ func wholeWords(t arrow.DataType) arrow.DataType {
 	return t
 }
 
-// as is the data of an array under a type of the same layout.
+// as is the data of an array with a type of the same layout.
 func as(d arrow.ArrayData, t arrow.DataType) arrow.ArrayData {
 	var children []arrow.ArrayData
 	if nested, ok := t.(arrow.NestedType); ok {
@@ -496,8 +494,8 @@ func conform(rec arrow.RecordBatch, s *arrow.Schema) (arrow.RecordBatch, error) 
 	return array.NewRecordBatch(s, cols, rec.NumRows()), nil
 }
 
-// conformArray is a as an array of its plainType, whose dictionary has no NULL, which the Parquet
-// writer does not take either.
+// conformArray is a as an array of its plainType, with no NULL in its dictionary, which the Parquet
+// writer does not accept either.
 func conformArray(a arrow.Array) (arrow.Array, error) {
 	switch a := a.(type) {
 	case *array.StringView:
@@ -525,7 +523,7 @@ func conformArray(a arrow.Array) (arrow.Array, error) {
 	return a, nil
 }
 
-// flatten is the value of each row of runs.
+// flatten is the array of the values of all rows of a run-end encoded array.
 func flatten(a *array.RunEndEncoded) (arrow.Array, error) {
 	values, err := conformArray(a.Values())
 	if err != nil {
@@ -542,7 +540,7 @@ func flatten(a *array.RunEndEncoded) (arrow.Array, error) {
 	return compute.TakeArray(context.Background(), values, places)
 }
 
-// conformDictionary has NULL in the rows of an entry that is NULL, and something else in the entry.
+// conformDictionary moves NULL from dictionary entries to the rows that refer to them.
 func conformDictionary(a *array.Dictionary) (arrow.Array, error) {
 	to := plainType(a.DataType())
 	if to.ID() == arrow.NULL {
@@ -580,8 +578,8 @@ func conformDictionary(a *array.Dictionary) (arrow.Array, error) {
 	return array.NewDictionaryArray(to, indices, whole), nil
 }
 
-// ToIPC writes the rows of the Parquet file path to w as an Arrow IPC file, or as
-// a stream, with pairs of metadata. Memory: a few thousand rows a row group at work.
+// ToIPC writes the rows of the Parquet file path to w as an Arrow IPC file or stream, with pairs of
+// metadata. Memory: a few thousand rows for each row group being decoded.
 func ToIPC(ctx context.Context, w io.Writer, path string, stream bool, meta ...string) error {
 	r, err := Open(ctx, path, nil)
 	if err != nil {

@@ -11,26 +11,26 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Iterate is where the fit of a group stands between two rounds.
+// Iterate is the state of a group's fit between two rounds.
 type Iterate struct {
-	fit  []byte // what the next pass expands around, the result where Done says so
+	fit  []byte // the next pass expands around it; the result if Done
 	Done bool
-	// best is the fit that the best pass so far expanded around, and height the log posterior
-	// there, but for a constant; nil before the first. Of LowRank it is the merged state, which
-	// the next pass goes on from.
+	// best is the fit around which the best pass so far expanded, and height the log posterior
+	// there, up to a constant; nil before the first pass. For LowRank, best is the merged state,
+	// from which the next pass continues.
 	best   []byte
 	height float64
 }
 
-// Fit is what the next pass expands around, the result where Done says so.
+// Fit is the fit around which the next pass expands, or the result if Done.
 func (t *Iterate) Fit() (*kernels.Fit, error) { return decodeFit(t.fit) }
 
-// iterateMark begins an Iterate in bytes; its last byte is the version of the layout.
+// iterateMark begins an encoded Iterate; its last byte is the version of the layout.
 const iterateMark = "bglm round\x01"
 
 var errIterate = errors.New("the bytes are no round of bglm, or of another version")
 
-// Bytes is the iterate in bytes, which DecodeIterate reads on any machine.
+// Bytes encodes the iterate; DecodeIterate reads it on any machine.
 func (t *Iterate) Bytes() []byte {
 	b := []byte(iterateMark)
 	done := byte(0)
@@ -43,8 +43,8 @@ func (t *Iterate) Bytes() []byte {
 	return slices.Concat(b, t.fit, t.best)
 }
 
-// DecodeIterate reads Bytes, which must not change then. Errors: bytes that are none, or of
-// another version; those of its fits come with Fit.
+// DecodeIterate reads Bytes; b must not change afterwards. Errors: bytes that are not an iterate,
+// or one of another version; errors in its fits are returned by Fit.
 func DecodeIterate(b []byte) (*Iterate, error) {
 	head := len(iterateMark)
 	if len(b) < head+17 || string(b[:head]) != iterateMark || b[head] > 1 {
@@ -59,27 +59,27 @@ func DecodeIterate(b []byte) (*Iterate, error) {
 	return t, nil
 }
 
-// A Solver makes iterates of states.
+// A Solver computes iterates from merged states.
 type Solver struct {
 	job  *Job
 	from Fits
 }
 
-// NewSolver returns one for a job. Errors: those of the fit that the job starts from.
+// NewSolver returns a solver for a job. Errors: those of the fit that the job starts from.
 func NewSolver(j *Job) (*Solver, error) {
 	from, err := j.from()
 	return &Solver{j, from}, err
 }
 
-// doneWithin is from how many posterior deviations to the mode on a pass is the last one: its
-// curvature, and so the variances and the evidence, are that share off, which the fit of a few
-// rows would show. Where prior variances are learnt it is done when it has converged.
+// doneWithin is the distance to the mode, in posterior standard deviations, below which a pass is
+// the last: its curvature, so the variances and the evidence, are off by that proportion, which the
+// fit of a few rows would show. If prior variances are learnt, convergence is enough.
 const doneWithin = 1e-8
 
-// Solve is where a group stands after a round: what its merged state comes to, and the iterate
-// before, nil for none. Newton's step is taken whole; where one led down, or to where the
-// likelihood is not finite, the next pass looks half-way back to the best point. Sites of EP have no
-// height that a step must not lower. A cancelled ctx ends it with its cause.
+// Solve returns the iterate of a group after a round, given its merged state and the iterate
+// before, nil for none. Newton's step is taken in full; if one lowered the posterior, or led to
+// where the likelihood is not finite, the next pass expands halfway back to the best point. The
+// sites of EP have no height that a step must not lower. A cancelled ctx ends it with its cause.
 func (v *Solver) Solve(ctx context.Context, group string, s State, before *Iterate) (*Iterate, error) {
 	if s.part == nil {
 		if s.fit == nil {
@@ -94,7 +94,7 @@ func (v *Solver) Solve(ctx context.Context, group string, s State, before *Itera
 	}
 	step, err := s.part.Step(ctx, m)
 	if errors.Is(err, stop.ErrInterrupted) {
-		return nil, err // no step that led astray
+		return nil, err // not the fault of the step
 	}
 	if v.job.Method == LowRank {
 		if err != nil {
@@ -126,10 +126,10 @@ func (v *Solver) Solve(ctx context.Context, group string, s State, before *Itera
 	return t, err
 }
 
-// lower says whether a is less than b by more than rounding.
+// lower reports whether a is less than b by more than rounding.
 func lower(a, b float64) bool { return a < b-1e-9*math.Max(1, math.Abs(b)) }
 
-// zero is a fit with all weights 0.
+// zero is f with all weights 0.
 func zero(f *kernels.Fit) *kernels.Fit {
 	z := *f
 	z.Prior.Mean = 0
@@ -140,7 +140,7 @@ func zero(f *kernels.Fit) *kernels.Fit {
 	return &z
 }
 
-// back is t with its weights half-way to those of the best point.
+// back is t with its weights halfway to those of the best point.
 func (t *Iterate) back() (*Iterate, error) {
 	best, err := decodeFit(t.best)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package parts is what the workers of a distributed fit do, whatever engine runs them: take
-// parts of the rows of Parquet files, say what those rows say in a State of bytes, merge
-// states in any order, and solve and write what they come to. It is pure Go and knows
-// nothing of Apache Beam.
+// Package parts is what the workers of a distributed fit run, whatever engine runs them: read parts
+// of the rows of Parquet files, summarise those rows in a State of bytes, merge states in any
+// order, solve for the fits and write them. It is pure Go and independent of Apache Beam.
 package parts
 
 import (
@@ -24,18 +23,18 @@ import (
 
 // The methods of a Job.
 const (
-	Laplace = "laplace" // by passes that add up: the fit of all rows, to rounding
-	EP      = "ep"      // the same of expectation propagation with a full covariance
-	LowRank = "lowrank" // by passes each of which goes on from the merged state of the one before
+	Laplace = "laplace" // by passes that add up: the fit of all rows, up to rounding
+	EP      = "ep"      // likewise, by expectation propagation with a full covariance
+	LowRank = "lowrank" // by passes that each continue from the merged state of the one before
 	ADF     = "adf"     // a fit of each part, multiplied with their prior counted once
 )
 
-// Job is a fit as every worker gets it, in JSON.
+// Job describes a fit to every worker, in JSON.
 type Job struct {
-	// Files are Parquet files, or patterns of them, under paths that all workers see.
+	// Files are Parquet files, or glob patterns, under paths that all workers share.
 	Files []string
-	// SplitRows is how many rows of a file a part has at least, in whole row groups; 0 makes
-	// each row group a part.
+	// SplitRows is the least number of rows in a part of a file, in whole row groups; 0 makes each
+	// row group a part.
 	SplitRows int64 `json:",omitempty"`
 
 	// The columns, as in arrowio.Job.
@@ -46,18 +45,17 @@ type Job struct {
 	Group                  []string   `json:",omitempty"`
 
 	Method string // Laplace, EP, LowRank or ADF
-	// Options are those of bglm_newton_state and bglm_adf that are the same in all rows, a JSON
-	// object; "" for none. ADF has
-	// standardize false where it is not given: parts that standardise by their own rows differ
-	// in what the prior says.
+	// Options are the options of bglm_newton_state and bglm_adf that do not vary by row, a JSON
+	// object; "" for none. The default of standardize is false for ADF: parts standardised by their
+	// own rows would differ in the meaning of the prior.
 	Options string `json:",omitempty"`
-	// From is the path of a belief table in Parquet, "" for none: passes expand around its fit of
-	// a group first, or around its one fit for all groups; ADF continues from its one fit in
+	// From is the path of a belief table in Parquet, "" for none: the first passes expand around
+	// its fit of the group, or around its one fit for all groups; ADF continues from its one fit in
 	// every part.
 	From string `json:",omitempty"`
 }
 
-// Check reports a job that cannot be run, before any worker has it.
+// Check reports a job that cannot run, before it reaches a worker.
 func (j *Job) Check() error {
 	if len(j.Files) == 0 {
 		return errors.New("the job names no files")
@@ -76,7 +74,7 @@ func (j *Job) Check() error {
 	return err
 }
 
-// method is the one that rows of a part are fed to.
+// method is the one to which the rows of a part are fed.
 func (j *Job) method() string {
 	if j.Method == ADF {
 		return j.Method
@@ -118,7 +116,7 @@ func (j *Job) settings() (*option.Settings, error) {
 	return s, err
 }
 
-// model is the model of the job, around or from a fit, nil for none.
+// model is the model of the job, expanded around f or, for ADF, continued from it; nil for none.
 func (j *Job) model(f *kernels.Fit) (*kernels.Model, error) {
 	m, err := engine.Find(j.method())
 	if err != nil {
@@ -140,8 +138,8 @@ func (j *Job) model(f *kernels.Fit) (*kernels.Model, error) {
 	return m.Model(s, false, j.Trials != "")
 }
 
-// after is the model of a pass of LowRank after where a group stands, nil for the first one; no
-// model where it is done.
+// after is the model of the pass of LowRank after t, which is nil before the first; the model is
+// nil if t is done.
 func (j *Job) after(t *Iterate) (*kernels.Model, error) {
 	if t != nil && t.Done {
 		return nil, nil
@@ -153,7 +151,7 @@ func (j *Job) after(t *Iterate) (*kernels.Model, error) {
 	return m, err
 }
 
-// rows is the job as package arrowio has it.
+// rows is the job in the form of package arrowio.
 func (j *Job) rows(m *kernels.Model, skip bool) arrowio.Job {
 	out := arrowio.Job{Y: j.Y, Features: j.Features, Weight: j.Weight, Offset: j.Offset, Trials: j.Trials, Group: j.Group, Method: j.method(), Model: *m, SkipBad: skip}
 	for _, t := range j.Terms {
@@ -179,7 +177,7 @@ type Split struct {
 	Rows       int64
 }
 
-// Splits are the parts of the job's files, in their order.
+// Splits lists the parts of the job's files, in order.
 // Errors: a pattern without files, a file that is not Parquet.
 func (j *Job) Splits() (out []Split, err error) {
 	for _, pattern := range j.Files {
@@ -205,7 +203,7 @@ func (j *Job) Splits() (out []Split, err error) {
 	return out, nil
 }
 
-// files are those of a pattern, in the order of their names.
+// files lists the files that match a pattern, in the order of their names.
 func files(pattern string) ([]string, error) {
 	names, err := filepath.Glob(pattern)
 	if err != nil {
@@ -217,7 +215,7 @@ func files(pattern string) ([]string, error) {
 	return names, nil
 }
 
-// keys are the columns of groups by their texts.
+// keys are the group columns of groups given by their texts.
 func (j *Job) keys(ctx context.Context, keys []string) (*arrowio.Groups, error) {
 	g := &arrowio.Groups{}
 	if len(j.Group) == 0 {
@@ -236,7 +234,7 @@ func (j *Job) keys(ctx context.Context, keys []string) (*arrowio.Groups, error) 
 	return g, err
 }
 
-// Meta is what a belief table keeps of the job, so that bglm predict knows the columns.
+// Meta is what a belief table records about the job, so that bglm predict knows the columns.
 func (j *Job) Meta() []string {
 	var meta []string
 	keep := func(key, value string) {

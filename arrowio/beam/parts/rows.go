@@ -13,7 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// A Reader takes parts of the rows of a job.
+// A Reader reads parts of the rows of a job.
 type Reader struct {
 	job   *Job
 	skip  bool
@@ -21,7 +21,7 @@ type Reader struct {
 	known map[string]*kernels.Fit // decoded, by their bytes
 }
 
-// NewReader returns one. Errors: those of Job.Check.
+// NewReader returns a reader for a job. Errors: those of Job.Check.
 func NewReader(j *Job) (*Reader, error) {
 	s, err := j.settings()
 	if err != nil {
@@ -34,7 +34,7 @@ func NewReader(j *Job) (*Reader, error) {
 // Fits are fits by the text of their group (arrowio.Groups.Key).
 type Fits map[string]*kernels.Fit
 
-// of is the fit of a group, or the one of all groups, under ""; nil for none.
+// of is the fit of a group, or the one fit of all groups, under ""; nil for none.
 func (f Fits) of(group string) *kernels.Fit {
 	if fit, ok := f[group]; ok {
 		return fit
@@ -42,8 +42,8 @@ func (f Fits) of(group string) *kernels.Fit {
 	return f[""]
 }
 
-// ReadFits reads a belief table in Parquet with the columns by of groups. A table without one
-// of them is one fit, under "" as well as "[]".
+// ReadFits reads a belief table in Parquet with the group columns by. A table that lacks one of
+// them is one fit, under "" as well as "[]".
 func ReadFits(ctx context.Context, path string, by []string) (Fits, error) {
 	r, err := pqrows.Open(ctx, path, nil)
 	if err != nil {
@@ -70,8 +70,8 @@ func ReadFits(ctx context.Context, path string, by []string) (Fits, error) {
 	return out, err
 }
 
-// around is the fit that a group's pass expands around; done says that it takes none. Rows of
-// a group come in many parts: its fit is decoded once.
+// around is the fit around which a group's pass expands; done says that the group needs no pass.
+// The rows of a group come in many parts: its fit is decoded once.
 func (r *Reader) around(group string, t *Iterate) (f *kernels.Fit, done bool, err error) {
 	if t == nil || t.Done {
 		return r.from.of(group), t != nil, nil
@@ -85,11 +85,11 @@ func (r *Reader) around(group string, t *Iterate) (f *kernels.Fit, done bool, er
 	return f, false, err
 }
 
-// Read says of each group what its rows in a part say: a pass around the group's fit in
-// around, or the one that the job starts from, or a fit by ADF. Groups that are done are left
-// out; where round is not the first, around has all groups. n is how many rows were read.
+// Read emits a state for each group in a part of the rows: a pass around the group's fit in around,
+// or around the fit that the job starts from, or a fit by ADF. Groups that are done are left out;
+// after the first round, around has all groups. n is how many rows were read.
 //
-// Memory: a few thousand rows a row group at work, and the states.
+// Memory: a few thousand rows for each row group being decoded, and the states.
 func (r *Reader) Read(ctx context.Context, s Split, round int, around map[string]*Iterate, emit func(group string, s State) error) (n int64, err error) {
 	open := round == 0
 	for _, t := range around {
@@ -120,7 +120,7 @@ func (r *Reader) Read(ctx context.Context, s Split, round int, around map[string
 	})
 }
 
-// groups are what a method makes of the rows of a part.
+// groups feeds the rows of a part to the job's method.
 func (r *Reader) groups(ctx context.Context, s Split, modelOf func(string) (*kernels.Model, error)) (_ *arrowio.Groups, n int64, err error) {
 	defer func() {
 		if err != nil {
@@ -171,8 +171,8 @@ func each(g *arrowio.Groups, visit func(k int, group string) error) error {
 	return nil
 }
 
-// Write writes fits to a belief table in the file path, groups in the order of their texts, by
-// way of a temporary file beside it that is renamed when it is whole.
+// Write writes fits to a belief table in the file path, groups in the order of their texts, to a
+// temporary file beside it that is renamed once complete.
 func (j *Job) Write(ctx context.Context, path string, fits Fits) error {
 	var keys []string
 	for key := range fits {
@@ -192,7 +192,7 @@ func (j *Job) Write(ctx context.Context, path string, fits Fits) error {
 	return g.WriteParquetFile(path, j.Meta()...)
 }
 
-// ShardPath is the file of one of several shards of an output: path itself where it is one.
+// ShardPath is the file of a shard of an output, path itself if there is only one.
 func ShardPath(path string, shard, shards int) string {
 	if shards <= 1 {
 		return path

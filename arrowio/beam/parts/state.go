@@ -13,22 +13,22 @@ import (
 	"github.com/bglm/bglm/kernels/engine"
 )
 
-// State is what parts of the rows of one group say together. The zero State is that of no
-// rows, and the identity of Merge, which is associative and commutative up to rounding.
+// State summarises parts of the rows of one group. The zero State is that of no rows, the identity
+// of Merge, which is associative and commutative up to rounding.
 type State struct {
 	part engine.Part  // of passes
 	fit  *kernels.Fit // of ADF
 }
 
-// The first byte of a State in bytes. What follows has a version of its own: engine.Part.Bytes
-// and the belief table of package arrowio.
+// The first byte of an encoded State. What follows has a version of its own: that of
+// engine.Part.Bytes or of the belief table of package arrowio.
 const (
 	none   = 'n'
 	passOf = 'p'
 	table  = 't'
 )
 
-// Bytes is the state in bytes, which DecodeState reads on any machine.
+// Bytes encodes the state; DecodeState reads it on any machine.
 func (s State) Bytes() ([]byte, error) {
 	switch {
 	case s.part != nil:
@@ -40,7 +40,7 @@ func (s State) Bytes() ([]byte, error) {
 	return []byte{none}, nil
 }
 
-// DecodeState reads Bytes. Errors: bytes that are none, or of a later version.
+// DecodeState reads Bytes. Errors: bytes that are not a state, or one of a later version.
 func DecodeState(b []byte) (State, error) {
 	if len(b) == 0 {
 		return State{}, errors.New("the bytes are no state of bglm: there are none")
@@ -63,8 +63,8 @@ func DecodeState(b []byte) (State, error) {
 	return State{}, fmt.Errorf("the bytes are no state of bglm: they begin with %#x", b[0])
 }
 
-// encodeFit is a belief table as an Arrow IPC stream: it costs less than a Parquet
-// file, which counts where there are many groups.
+// encodeFit encodes a belief table as an Arrow IPC stream, which is cheaper than a Parquet file
+// where there are many groups.
 func encodeFit(f *kernels.Fit) ([]byte, error) {
 	rec, err := arrowio.FitRecord(f, nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func decodeFit(b []byte) (*kernels.Fit, error) {
 // A Merger merges states of a job.
 type Merger struct{ from *kernels.Fit }
 
-// NewMerger returns one. Errors: those of the fit that the job starts from.
+// NewMerger returns a merger for a job. Errors: those of the fit that the job starts from.
 func NewMerger(j *Job) (*Merger, error) {
 	if j.Method != ADF {
 		return &Merger{}, nil
@@ -98,9 +98,9 @@ func NewMerger(j *Job) (*Merger, error) {
 	return &Merger{from[""]}, err
 }
 
-// Merge is a and b together; a may change. Fits are multiplied, the prior or the fit that they
-// continue counted once: Λ = Λa + Λb - Λ0. Cost: that of engine.Part.Join or
-// kernels.MergeFits. Errors: theirs, of states of different jobs.
+// Merge merges a and b; a may change. Fits are multiplied, with the prior or the fit that they
+// continue counted once: Λ = Λa + Λb - Λ0. Cost: that of engine.Part.Join or kernels.MergeFits.
+// Errors: theirs, for states of different jobs.
 func (m *Merger) Merge(ctx context.Context, a, b State) (State, error) {
 	switch {
 	case b.part == nil && b.fit == nil:

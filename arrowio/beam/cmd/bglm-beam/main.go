@@ -1,11 +1,11 @@
-// Command bglm-beam fits rows of Parquet files on a runner of Apache Beam: Prism in this process
-// where the flags name no other.
+// Command bglm-beam fits rows of Parquet files on a runner of Apache Beam, by default Prism in this
+// process.
 //
 //	bglm-beam -y late -x origin,destination,distance -method laplace -out fit.parquet 'rows/*.parquet'
 //	bglm-beam -y late -x destination,distance -group origin -out fits.parquet 'rows/*.parquet'
 //
-// What it writes is a belief table that bglm predict and SQL read. docs/scale.md says how it is
-// submitted to a cluster.
+// It writes a belief table for bglm predict and SQL. docs/scale.md describes how to submit it to a
+// cluster.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/bglm/bglm/arrowio/beam/parts"
 )
 
-// command is what the flags say.
+// command is the parsed command line.
 type command struct {
 	job            parts.Job
 	terms, group   string
@@ -71,7 +71,7 @@ func (c *command) flags(f *flag.FlagSet) {
 func (c *command) run(ctx context.Context, files []string, stdout io.Writer) error {
 	if !c.verbose {
 		log.SetLogger(&quiet{})
-		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1}))) // of Prism
+		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1}))) // Prism's log
 	}
 	if err := c.parse(files); err != nil {
 		return err
@@ -101,18 +101,18 @@ func (c *command) run(ctx context.Context, files []string, stdout io.Writer) err
 	return nil
 }
 
-// written counts the fits of the output, and those that have not converged: runners may lose
-// counts.
+// written counts the fits of the output, and those that have not converged: runners may lose their
+// counters.
 func (c *command) written(ctx context.Context) (all, open int, err error) {
 	for k := range max(c.shards, 1) {
 		fits, err := parts.ReadFits(ctx, parts.ShardPath(c.out, k, c.shards), c.job.Group)
-		if errors.Is(err, fs.ErrNotExist) && c.shards > 1 { // no group is in it
+		if errors.Is(err, fs.ErrNotExist) && c.shards > 1 { // no group was assigned to it
 			continue
 		}
 		if err != nil {
 			return 0, 0, err
 		}
-		delete(fits, "") // is "[]" too
+		delete(fits, "") // the same fit as "[]"
 		for _, f := range fits {
 			if all++; !f.Converged {
 				open++
@@ -122,7 +122,7 @@ func (c *command) written(ctx context.Context) (all, open int, err error) {
 	return all, open, nil
 }
 
-// option takes an option: its value is JSON, or else a text.
+// option parses an option, whose value is JSON or plain text.
 func (c *command) option(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -142,7 +142,7 @@ func (c *command) option(text string) error {
 	return nil
 }
 
-// parse completes the job.
+// parse completes the job from the command line.
 func (c *command) parse(files []string) error {
 	if c.out == "" {
 		return errors.New("-out is missing; allowed: a Parquet file")
@@ -167,7 +167,7 @@ func (c *command) parse(files []string) error {
 	return err
 }
 
-// quiet leaves out what runners log below errors.
+// quiet drops what runners log below errors.
 type quiet struct{ log.Standard }
 
 // Log implements log.Logger.

@@ -1,6 +1,6 @@
-// Package fns holds what Apache Beam runs on the workers, and registers it there. It is apart
-// and small because Beam finds functions of workers by the registrations of the packages that
-// a program imports; what the functions do is in package parts.
+// Package fns holds and registers the functions that Apache Beam runs on the workers. It is a small
+// package of its own because Beam finds these functions by the registrations of the packages that a
+// program imports; the work itself is in package parts.
 package fns
 
 import (
@@ -32,10 +32,10 @@ func encode(s parts.State) ([]byte, error) { return s.Bytes() }
 var (
 	rows   = beam.NewCounter("bglm", "rows")        // read, in all rounds
 	states = beam.NewCounter("bglm", "states")      // emitted
-	size   = beam.NewCounter("bglm", "state_bytes") // of these
+	size   = beam.NewCounter("bglm", "state_bytes") // of the states
 )
 
-// NothingFn makes a collection of nothing, by group.
+// NothingFn makes an empty collection, by group.
 type NothingFn struct{}
 
 // ProcessElement emits nothing.
@@ -53,7 +53,7 @@ func (f *SplitFn) ProcessElement(_ []byte, emit func(parts.Split)) error {
 	return err
 }
 
-// PassFn takes a pass over a part.
+// PassFn makes a pass over a part.
 type PassFn struct {
 	Job   parts.Job
 	Round int // from 0
@@ -67,7 +67,7 @@ func (f *PassFn) Setup() (err error) {
 	return err
 }
 
-// ProcessElement emits a state for each group, around where the round before ended.
+// ProcessElement emits a state for each group, expanded around the iterate of the round before.
 func (f *PassFn) ProcessElement(ctx context.Context, s parts.Split, before func(*string, *[]byte) bool, emit func(string, []byte)) error {
 	around := map[string]*parts.Iterate{}
 	var group string
@@ -105,10 +105,10 @@ func (f *MergeFn) Setup() (err error) {
 	return err
 }
 
-// CreateAccumulator is the state of no rows.
+// CreateAccumulator returns the state of no rows.
 func (f *MergeFn) CreateAccumulator() parts.State { return parts.State{} }
 
-// AddInput merges a state of a part.
+// AddInput merges the state of a part.
 func (f *MergeFn) AddInput(ctx context.Context, a parts.State, b []byte) (parts.State, error) {
 	s, err := parts.DecodeState(b)
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *MergeFn) MergeAccumulators(ctx context.Context, a, b parts.State) (part
 	return f.merger.Merge(ctx, a, b)
 }
 
-// ExtractOutput is the state as bytes.
+// ExtractOutput encodes the state.
 func (f *MergeFn) ExtractOutput(s parts.State) ([]byte, error) { return s.Bytes() }
 
 // SolveFn ends a round for a group.
@@ -138,8 +138,8 @@ func (f *SolveFn) Setup() (err error) {
 	return err
 }
 
-// ProcessElement emits where the group stands: what its state comes to, or where it stood
-// before when it has none, because it was done.
+// ProcessElement emits a group's next iterate, or the iterate before if there is no state, because
+// the group was done.
 func (f *SolveFn) ProcessElement(ctx context.Context, group string, state, before func(*[]byte) bool, emit func(string, []byte)) error {
 	var b []byte
 	var t *parts.Iterate
@@ -171,7 +171,7 @@ type Stored struct {
 	Iterate []byte
 }
 
-// ShardFn deals groups out to files, the same ones in every run.
+// ShardFn assigns groups to files, the same in every run.
 type ShardFn struct{ Shards int }
 
 // ProcessElement emits the iterate with the number of its file.
