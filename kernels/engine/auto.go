@@ -14,24 +14,24 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// Auto is the name under which the rows choose between laplace and adf.
+// Auto is the name of the method that chooses between laplace and adf by the rows.
 const Auto = "auto"
 
-// auto keeps the rows while they fit the budget and then is laplace, or ep (solveAuto); beyond
-// it, or where the model asks for a stream, it is adf.
+// auto keeps the rows while they fit the budget and then solves them by laplace, or ep (solveAuto);
+// beyond the budget, or if the model needs a stream, it is adf.
 var auto = Method{Name: Auto, make: newAuto,
 	Summary: "laplace while the rows are kept: up to row_budget numbers of x and y; ep where the likelihood is flat at the mode, as with separated responses; adf with an arrowhead covariance beyond the budget, and where time, process_noise or forgetting ask for a stream. The choice depends on the rows alone."}
 
-// DefaultRowBudget is how many numbers of x and y auto keeps where the model does not say:
-// 200 MB of rows, and as much again to solve them.
+// DefaultRowBudget is how many numbers of x and y auto keeps by default: 200 MB of rows, and as
+// much again to solve them.
 const DefaultRowBudget = 16_000_000
 
-// asksForStream says whether weights that move in time are asked for, or their time.
+// asksForStream reports whether the model has times, or weights that drift.
 func asksForStream(m *kernels.Model) bool {
 	return m.HasTime || m.Drifts() || m.Options.AutoNoise
 }
 
-// resolve is the method that settings ask for under the name of m.
+// resolve is the method to use for settings given under the name of m.
 func (m *Method) resolve(s *option.Settings, times bool) *Method {
 	if m.Name != Auto {
 		return m
@@ -40,7 +40,7 @@ func (m *Method) resolve(s *option.Settings, times bool) *Method {
 	name := "laplace"
 	if times || asksForStream(&s.Model) {
 		name = "adf"
-		asked := s.Model // what a stream does not learn is an error where it was asked for
+		asked := s.Model // a parameter asked to be learnt that a stream cannot learn is an error
 		s.Model = *streamOf(&s.Model)
 		s.PriorBy, s.Correlated = asked.PriorBy, asked.Correlated
 		s.Options.AutoPrior, s.Options.AutoShape, s.Options.AutoDispersion = asked.Options.AutoPrior, asked.Options.AutoShape, asked.Options.AutoDispersion
@@ -55,8 +55,8 @@ func (m *Method) resolve(s *option.Settings, times bool) *Method {
 	return found
 }
 
-// streamOf is the model of auto as adf has it: what a stream does not learn is as given or
-// at its default.
+// streamOf is auto's model for adf: parameters that a stream does not learn have their given or
+// default values.
 func streamOf(m *kernels.Model) *kernels.Model {
 	s := *m
 	s.At, s.Correlated = nil, nil
@@ -76,7 +76,7 @@ func streamOf(m *kernels.Model) *kernels.Model {
 	return &s
 }
 
-// unlearnt is what m asks to be learnt that its stream takes as it is.
+// unlearnt names what m asks to be learnt that its stream uses as given.
 func unlearnt(m *kernels.Model) (out []string) {
 	s := streamOf(m)
 	add := func(what string, is bool) {
@@ -94,7 +94,7 @@ func newAuto(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	if asksForStream(m) {
 		return newADF(ctx, streamOf(m))
 	}
-	if m.Options.Compress { // rows that differ are few
+	if m.Options.Compress { // compressed, there are few distinct rows
 		return keeping(inPlace, solveAuto)(ctx, m)
 	}
 	r, err := kernels.NewRows(m)
@@ -104,8 +104,8 @@ func newAuto(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	return &front{batch: batch{r, laidOut(inPlace, solveAuto)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
 }
 
-// front keeps rows until they pass the budget; from then on it is a stream. What it comes
-// to is a function of the rows that it has had, not of when they came or in which parts.
+// front keeps rows until they exceed the budget; from then on it is a stream. Its result is a
+// function of the rows that it was given, not of when they came or in which parts.
 type front struct {
 	batch         // no rows where there is a stream
 	stream Fitter // nil while the rows are kept
@@ -134,7 +134,7 @@ func (f *front) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	return f.turn(ctx)
 }
 
-// turn gives the rows kept to a stream, in their order.
+// turn feeds the kept rows to a stream, in order.
 func (f *front) turn(ctx context.Context) error {
 	s, err := newADF(ctx, streamOf(f.Model))
 	if err != nil {
@@ -151,7 +151,7 @@ func (f *front) turn(ctx context.Context) error {
 	return nil
 }
 
-// replay gives rows to a stream whose features have the numbers ids, nil for those of r.
+// replay feeds rows to a stream whose features have the numbers ids, nil if they are those of r.
 func (f *front) replay(ctx context.Context, r *kernels.Rows, to Fitter, ids []uint32) error {
 	to.Skip(r.Skipped())
 	if err := to.(interface{ filter() *stream.State }).filter().Count(r); err != nil {
@@ -173,7 +173,7 @@ func (f *front) Skip(n int64) {
 	f.batch.Skip(n)
 }
 
-// Merge adds the rows of src; a stream on either side learns the rows that the other keeps.
+// Merge adds the rows of src; if one side is a stream, it absorbs the rows that the other keeps.
 func (f *front) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(*front)
 	if !ok {

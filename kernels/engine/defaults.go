@@ -9,21 +9,21 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// defaults makes options literal that settings leave to the method; given are the parameters
-// that were. What it chooses:
+// defaults sets the options that settings leave to the method; given are the parameters that were
+// given. It chooses:
 //
-//   - columns: open where the fit that is continued remembers none;
+//   - columns: open if the fit that is continued remembers none;
 //   - missing: the mean and a feature of its own, but absent from open columns;
-//   - standardize: where no prior was given, which would speak of the original scale, or where
-//     the fit that is continued did; not by filters of open columns, which do not remember the
-//     scale, and never by a Gaussian process;
-//   - covariance, of a method that has one there: that of the fit that is continued, else its own;
-//   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
-//     fit to continue says what they are; filters learn the dispersion of a location family
-//     that they standardise, and the size of negbinomial where they can;
-//   - prior_variance of a filter with an arrowhead that learns it: learnt where neither a prior nor the scale was
-//     given, and where the fit that is continued did;
-//   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
+//   - standardize: if no prior was given, which would refer to the original scale, or if the fit
+//     that is continued did; not by filters of open columns, which do not remember the scale, and
+//     never by a Gaussian process;
+//   - covariance, if the method has a default: that of the fit that is continued, else the default;
+//   - dispersion and shape: learnt by methods that keep the rows, unless a number or a fit to
+//     continue gives them; filters learn the dispersion of a location family that they
+//     standardise, and the size of negbinomial if they can;
+//   - prior_variance of a filter with an arrowhead that learns it: learnt if neither a prior nor the
+//     scale was given, or if the fit that is continued did;
+//   - prior_variance of classes: learnt, if neither a prior nor the scale was given;
 //   - integrate: true for methods that keep the rows, and passes of laplace.
 func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	o, auto := &s.Options, !s.Standardize.IsGiven()
@@ -32,7 +32,7 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		o.Missing = "indicator"
 	}
 	if auto && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
-		begun := s.Start != nil && s.Start.Standardized() // of maps and lists its responses alone: it has no columns then
+		begun := s.Start != nil && s.Start.Standardized() // maps and lists have no columns: of them only the responses are standardised
 		o.Standardize = o.Standardize || begun || !s.PriorGiven()
 		o.Standardize = o.Standardize && (begun || !m.Streams || !o.AnyColumns) // filters remember the scale of columns
 	}
@@ -74,13 +74,13 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	}
 }
 
-// learnsShape says whether the rows of f have taught its shape.
+// learnsShape reports whether f has learnt its shape from rows.
 func learnsShape(f *kernels.Fit) bool {
 	return f != nil && slices.ContainsFunc(f.Learnt, func(l kernels.Learnt) bool { return l.Name == kernels.LearntShape })
 }
 
-// learnsDispersion says whether f is of a stream of standardised responses that learnt their
-// dispersion.
+// learnsDispersion reports whether f comes from a stream that standardised the responses and learnt
+// their dispersion.
 func learnsDispersion(f *kernels.Fit) bool {
 	learnt := slices.ContainsFunc(f.Learnt, func(l kernels.Learnt) bool { return l.Name == kernels.LearntDeviation })
 	if _, _, ok := f.Kept(kernels.KeptUnit); ok {
@@ -90,11 +90,11 @@ func learnsDispersion(f *kernels.Fit) bool {
 		return false
 	}
 	a := f.Covariance.Arrow()
-	return a.HasResponse() && learnt || a.ResponseUnit() != 1 // layouts up to 3 do not say what was learnt
+	return a.HasResponse() && learnt || a.ResponseUnit() != 1 // layouts up to 3 do not record what was learnt
 }
 
-// streamLearns says whether a stream with an arrowhead can learn prior variances from its rows
-// where no prior is given, and is to: it has to know from the fit that it continues that this did.
+// streamLearns reports whether a stream with an arrowhead is to learn prior variances from its rows
+// if no prior is given. It continues to learn them only if the fit that it continues did.
 func streamLearns(m *kernels.Model) bool {
 	o := &m.Options
 	if o.Covariance != "arrowhead" || m.NoIntercept || m.Drifts() || o.AutoNoise || m.Complete().Lik.Traits().Located || len(m.PriorBy)+len(m.Priors) > 0 {

@@ -1,10 +1,9 @@
-// Package engine lists the inference engines under their public names and gives
-// them one shape: Batches in, a Result out. A new engine is a package
-// and a line in methods.
+// Package engine lists the inference engines under their public names and gives them one interface:
+// Batches in, a Result out. A new engine is a package and a line in methods.
 //
-// Fit is the whole way from rows to a Result. Producers with rows of their own find a
-// Method, make a Model of the settings and a Fitter of that, feed it with rows.Source and
-// ask it for the Result.
+// Fit does everything from rows to a Result. Producers with rows of their own find a Method, make a
+// Model from the settings and a Fitter from that, feed it by rows.Source and get the Result from
+// it.
 package engine
 
 import (
@@ -29,58 +28,57 @@ import (
 
 // Fitter is a fit that learns from rows. It is used by one goroutine at a time.
 type Fitter interface {
-	// Features numbers the features of the batches; the intercept, where the model
-	// has one, is 0.
+	// Features numbers the features of the batches; the intercept, if the model has one, is 0.
 	Features() *kernels.Dict
-	// Update learns from the rows of b. With skip, bad rows are counted and left out, else
-	// the first one ends the update with an error that Is kernels.ErrRow.
-	// A cancelled ctx ends a long update with its cause; the fit is of no use then.
+	// Update learns from the rows of b. With skip, invalid rows are counted and left out, else the
+	// first one ends the update with an error that Is kernels.ErrRow. A cancelled ctx ends a long
+	// update with its cause; the fit must not be used then.
 	Update(ctx context.Context, b *kernels.Batch, skip bool) error
-	// Skip counts rows that were left out before they came here.
+	// Skip counts rows that the caller has left out.
 	Skip(n int64)
 	// Merge adds what src, a fit of the same model, has learnt; src is not changed.
 	// ctx is as in Update.
 	Merge(ctx context.Context, src Fitter) error
 	Clone() Fitter
 	Size() int64 // bytes
-	// Fit is what the rows so far come to; more may follow. A cancelled ctx ends it
-	// with its cause. The time limit of the model's options ends an iterative fit with
-	// the best posterior found and a status that says so, or with an error that Is
-	// stop.ErrTimeLimit where there is none yet.
+	// Fit returns the result for the rows so far; more may follow. A cancelled ctx ends it with its
+	// cause. The time limit of the model's options ends an iterative fit with the best posterior
+	// found and a status that says so, or with an error that Is stop.ErrTimeLimit if there is none
+	// yet.
 	Fit(ctx context.Context) (*Result, error)
 }
 
-// Kind is what a method's rows are and what they come to.
+// Kind is what rows a method needs and what it returns.
 type Kind uint8
 
 // The kinds of methods.
 const (
 	Weights     Kind = iota // a belief for each feature
-	Paths                   // the beliefs of each feature through time besides
+	Paths                   // also the beliefs of each feature through time
 	Classes                 // y is a label, for a rows.Labelled Fitter; a belief for each feature in each class
 	Process                 // x is a point, for a rows.Points Fitter; a function of x and no beliefs
-	Parts                   // what a pass over them says of the likelihood near a fit, to be merged and solved
-	Predictions             // what was expected of each row before it was learnt, besides (Method.Progressive)
+	Parts                   // a summary of the likelihood near a fit by a pass over the rows, to be merged and solved
+	Predictions             // also what was expected of each row before it was learnt (Method.Progressive)
 )
 
-// Result is what rows come to.
+// Result is the result of a fit.
 type Result struct {
-	// Fit is the posterior of the weights. That of a Process has no beliefs and no
-	// covariance, and that of Paths is the last of each path.
+	// Fit is the posterior of the weights. That of a Process has no beliefs and no covariance, that
+	// of Paths has the end of each path.
 	*kernels.Fit
 	Path    []Moment      // of Paths, by feature in belief order, then time
 	Rows    []Prediction  // of Predictions, in the order they were learnt
 	Process *gp.Posterior // of a Process
 	Part    Part          // of Parts, whose Fit has no beliefs
-	Pass    *laplace.Pass // the same where it is one
+	Pass    *laplace.Pass // Part, if it is a laplace.Pass
 
-	// Mixed is the column of which the status says that it may have been meant as numbers, nil
-	// for none.
+	// Mixed is the column that, according to the status, may have been meant as numbers; nil for
+	// none.
 	Mixed *kernels.Mixed
 }
 
-// Moment is the belief in a weight at a time, given all rows: one for each row that touches
-// the feature. Without time rows count from 1.
+// Moment is the belief in a weight at a time, given all rows: one for each row that has the
+// feature. Without times the rows are counted from 1.
 type Moment struct {
 	Feature string
 	Time    float64
@@ -93,31 +91,30 @@ type Method struct {
 	Summary string
 	Source  string
 	Kind    Kind
-	// Streams says that rows are absorbed as they come, in their order; other
-	// engines keep them.
+	// Streams says that rows are absorbed as they come, in order; other engines keep them.
 	Streams bool
-	Link    string // the one that it is for, "" = any
-	// Covariance is the form of its beliefs where neither an option nor the fit that is continued
-	// says one; "" leaves it to New.
+	Link    string // the only link that it supports, "" = any
+	// Covariance is the form of its beliefs if neither an option nor the fit that is continued
+	// gives one; "" leaves it to New.
 	Covariance string
 	// LearnsShape says that a filter learns the shape of a family of counts, and LearnsPrior that
 	// one with an arrowhead learns prior variances.
 	LearnsShape, LearnsPrior bool
-	// Moments says that its posteriors have the moments that they would with each row's
-	// likelihood itself (predict.OfMoments), not those of a parabola at the mode.
+	// Moments says that its posteriors match the moments under each row's exact likelihood
+	// (predict.OfMoments), not under a parabola at the mode.
 	Moments bool
-	// Partial says that a posterior has not seen all directions of the rows where its status says
-	// that it left some out, and WholeRank that the option rank takes singular values of the rows
-	// as they are, each for itself.
+	// Partial says that a posterior has not seen all directions of the rows if its status says that
+	// it left some out, and WholeRank that the option rank selects singular values of the rows
+	// themselves, each on its own.
 	Partial, WholeRank bool
-	Passes             *Passes // over rows that are not kept; nil for a method that takes none
+	Passes             *Passes // over rows that are not kept; nil if the method has no passes
 
 	make func(ctx context.Context, m *kernels.Model) (Fitter, error)
 }
 
-// New is a fit of a model, nil for the default one, without rows. A cancelled ctx ends it with
-// its cause: what a pass begins with may have to be decomposed.
-// Errors: the zero Method; what the engine does not take of the model.
+// New returns a fit of a model, nil for the default one, without rows. A cancelled ctx ends it with
+// its cause: a pass may have to begin with a decomposition.
+// Errors: the zero Method; what the engine does not support in the model.
 func (m *Method) New(ctx context.Context, model *kernels.Model) (Fitter, error) {
 	if m == nil || m.make == nil {
 		return nil, errors.New("the zero Method makes no fits; Find gives those of a name")
@@ -128,10 +125,10 @@ func (m *Method) New(ctx context.Context, model *kernels.Model) (Fitter, error) 
 	return m.make(ctx, model)
 }
 
-// Methods lists the engines, as fresh copies.
+// Methods lists the engines, in a new slice.
 func Methods() []Method { return slices.Clone(methods) }
 
-// Names lists the methods of some kinds, of all without any.
+// Names lists the methods of the given kinds, or of all kinds.
 func Names(kinds ...Kind) (names []string) {
 	for i := range methods {
 		if len(kinds) == 0 || slices.Contains(kinds, methods[i].Kind) {
@@ -141,8 +138,8 @@ func Names(kinds ...Kind) (names []string) {
 	return names
 }
 
-// Find returns the method of a name, of some kinds or of any; Auto is one of Weights.
-// Errors: a name that is not among those, with the nearest one.
+// Find returns the named method, of the given kinds or of any; Auto is one of Weights.
+// Errors: an unknown name, with the nearest one.
 func Find(name string, kinds ...Kind) (*Method, error) {
 	names := Names(kinds...)
 	if len(kinds) == 0 || slices.Contains(kinds, Weights) {
@@ -161,17 +158,17 @@ func Find(name string, kinds ...Kind) (*Method, error) {
 
 func wrongMethod(name string, names []string) error { return argument.Word("method", name, names) }
 
-// Model is what settings come to for the method, with rows that have times and binomial
-// trials or not. It is part of s, which serves one model only.
+// Model turns settings into a model for the method, for rows with or without times and binomial
+// trials. It is part of s, which serves one model only.
 //
-// Errors name the option: one out of its range, a likelihood that is not there or does not
-// fit the rows, 'auto' where rows are seen once, a start in time whose rows have none.
+// Errors name the option: one out of its range, a likelihood that is unknown or does not fit the
+// rows, 'auto' where rows are seen once, a start with a time but rows without.
 func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	s.Complete()
-	if s.Lik == nil { // Go may have set Start, and not called Continue
+	if s.Lik == nil { // a Go program may have set Start without calling Continue
 		if err := s.Resume(); err != nil {
 			return nil, err
 		}
@@ -180,7 +177,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	given := s.Params
 	front := m.Name == Auto
 	m = m.resolve(s, times)
-	if m.Kind != Classes { // of which each has a predictor
+	if m.Kind != Classes { // each class has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
 			return nil, err
 		}
@@ -216,15 +213,15 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	return p, nameSlots(p)
 }
 
-// checkSeenOnce refuses what a stream does not learn; front says that Auto came to it.
+// checkSeenOnce rejects what a stream does not learn; front says that Auto chose the stream.
 func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 	if !m.Streams {
 		return nil
 	}
-	sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
+	sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // the filter learns its shape
 	prior := s.LearnsPrior() && !m.LearnsPrior || s.PriorBy.Learn()
 	_, dispersed := s.Lik.(lik.Dispersed)
-	noise := s.Options.AutoDispersion && !front && dispersed && !s.Lik.Traits().Gaussian // which Auto leaves at its default
+	noise := s.Options.AutoDispersion && !front && dispersed && !s.Lik.Traits().Gaussian // Auto leaves it at its default
 	for _, learn := range []struct {
 		key   string
 		asked bool
@@ -241,7 +238,7 @@ func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 	return nil
 }
 
-// whyNot says why a stream, to which Auto came or which was asked for by name, does not learn.
+// whyNot says why a stream, chosen by Auto or by name, does not learn something.
 func (m *Method) whyNot(front bool, why string) string {
 	if front {
 		return "it is learnt from rows that are kept; time, process_noise and forgetting ask for a stream (adf), which uses it as it is given"
@@ -259,8 +256,8 @@ func keepers() (names []string) {
 	return names
 }
 
-// nameSlots calls the features that options name by what the dictionary calls them: with
-// hash_bits their slots.
+// nameSlots replaces the features that options name by their names in the dictionary: with
+// hash_bits, their slots.
 func nameSlots(m *kernels.Model) error {
 	if m.HashBits == 0 {
 		return nil
@@ -329,8 +326,8 @@ func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	})
 }
 
-// unmoved is what is to be said where a stream was asked to learn prior variances and did not;
-// own is the model with those that it has learnt.
+// unmoved is the note if a stream was asked to learn prior variances and did not; own is the model
+// with those that it has learnt.
 func unmoved(own *kernels.Model, f *kernels.Fit) string {
 	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != kernels.DefaultPrior.Variance || len(own.PriorBy) > 0 {
 		return ""
@@ -339,10 +336,10 @@ func unmoved(own *kernels.Model, f *kernels.Fit) string {
 		f.Prior.Variance, f.N, len(f.Beliefs))
 }
 
-// learntBy is m with the prior variances that f has learnt, or has of the fit that it continues.
+// learntBy is m with the prior variances that f has learnt, or has from the fit that it continues.
 func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
 	learns := m.Options.AutoPrior
-	if !learns && (m.Start == nil || m.Lik.Traits().Located) { // whose variances are in a unit of the responses
+	if !learns && (m.Start == nil || m.Lik.Traits().Located) { // its variances are in a unit of the responses
 		return m
 	}
 	own := *m
@@ -358,8 +355,8 @@ func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
 	return &own
 }
 
-// widened is what is to be said where learnt prior variances ended far above the one that the
-// first rows met: a row is taken once, under the priors of its time.
+// widened is the note if learnt prior variances ended far above the one that the first rows met:
+// each row is absorbed once, under the prior at that time.
 func widened(m, own *kernels.Model) string {
 	at, v := "the weights", own.Prior.Variance
 	for _, c := range own.PriorBy {
@@ -374,7 +371,8 @@ func widened(m, own *kernels.Model) string {
 	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: the first of them were absorbed under narrower priors, and methods that keep the rows may predict better", at, first, v)
 }
 
-// judges says whether the weights of a stream are all of one time, and tell of their prior.
+// judges reports whether a stream's weights are constant in time, so that they inform about their
+// prior.
 func judges(m *kernels.Model) bool { return !m.Drifts() && !m.Options.AutoNoise }
 
 func (s streaming) Merge(ctx context.Context, src Fitter) error {
@@ -387,7 +385,7 @@ func (s streaming) Merge(ctx context.Context, src Fitter) error {
 
 var errMixed = fmt.Errorf("internal error: merging fits of different methods")
 
-// batch keeps the rows for an engine that reads them more than once.
+// batch keeps the rows for an engine that reads them several times.
 type batch struct {
 	*kernels.Rows
 	solve func(context.Context, *kernels.Rows) (*kernels.Fit, error)
@@ -412,7 +410,7 @@ func (b batch) Merge(ctx context.Context, src Fitter) error {
 	return stop.Leave(ctx, b.many()+o.many() >= manyEntries, func() error { return b.Rows.Merge(o.Rows) })
 }
 
-// manyEntries of rows and names are brought together beside who waits for it.
+// manyEntries of rows and names are merged in a goroutine that an interrupt does not wait for.
 const manyEntries = 1 << 20
 
 func (b batch) many() int { return b.Rows.Dict.Len() + b.Rows.Values() }
@@ -432,8 +430,8 @@ func (b batch) Fit(ctx context.Context) (*Result, error) {
 	})
 }
 
-// checked is the last check of a fit, after say has said what is to be said of it, nil for
-// nothing: no belief and no covariance that is not a number leaves an engine.
+// checked checks a fit before it leaves an engine, after say, if not nil, has added its notes: no
+// belief or covariance may be NaN or infinite.
 func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, say func()) (*Result, error) {
 	if err != nil {
 		return nil, err
@@ -455,7 +453,7 @@ func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, s
 	return r, nil
 }
 
-// manyBeliefs are read beside who waits for it.
+// manyBeliefs are checked in a goroutine that an interrupt does not wait for.
 const manyBeliefs = 1 << 17
 
 func (r *Result) check() error {
@@ -478,7 +476,7 @@ func (r *Result) check() error {
 // solver is a batch engine.
 type solver func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 
-// layOut is the problem of the rows, and what it needs of the memory budget.
+// layOut makes the problem of the rows, with its reservation from the memory budget.
 func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Grant, error) {
 	n, nnz := int64(r.Len()), int64(r.Values())
 	g, err := memory.Reserve(12*nnz+60*n+100*int64(r.Dict.Len()), fmt.Sprintf("%d rows with %d values, laid out to be solved", n, nnz))
@@ -493,8 +491,8 @@ func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Gra
 	return p, g, nil
 }
 
-// inPlace is layOut for a solver that needs no more than the products of X: the rows are read
-// where they are kept if they can be.
+// inPlace is layOut for a solver that needs only products with X: the rows are read where they are
+// kept if possible.
 func inPlace(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Grant, error) {
 	g, err := memory.Reserve(60*int64(r.Len()), fmt.Sprintf("%d rows, to be solved", r.Len()))
 	if err != nil {
@@ -511,10 +509,10 @@ func inPlace(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Gr
 	return layOut(ctx, r)
 }
 
-// layer makes the problem of rows: layOut, inPlace.
+// layer makes the problem of rows: layOut or inPlace.
 type layer func(context.Context, *kernels.Rows) (*kernels.Problem, *memory.Grant, error)
 
-// laidOut is a batch engine for rows as they are kept.
+// laidOut makes a batch engine that works on the rows as they are kept.
 func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, error) {
 	return func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 		p, g, err := lay(ctx, r)
@@ -548,11 +546,11 @@ func keeping(lay layer, solve solver) func(context.Context, *kernels.Model) (Fit
 	}
 }
 
-// growsFrom is the size of a state from which its growth asks the memory budget first.
+// growsFrom is the size of a state from which its growth is checked against the memory budget.
 const growsFrom = 16 << 20
 
-// roomForRows says whether more rows can be kept: they go into chunks of up to a
-// quarter of what there is, and the names into tables that grow by copies.
+// roomForRows reports whether more rows can be kept: they go into chunks of up to a quarter of the
+// present size, and the names into tables that grow by copying.
 func roomForRows(r *kernels.Rows, more int) error {
 	if n := r.Size(); n > growsFrom {
 		return memory.Room(n/4+2*r.Dict.Size(), fmt.Sprintf("keeping more than %d rows; a streaming method keeps none", r.Len()+more))
@@ -560,8 +558,7 @@ func roomForRows(r *kernels.Rows, more int) error {
 	return nil
 }
 
-// roomToMerge is roomForRows for all rows of src: their chunks are shared, their
-// names are not.
+// roomToMerge is roomForRows for all rows of src: their chunks are shared, their names are not.
 func roomToMerge(r, src *kernels.Rows) error {
 	if n := 2 * (r.Dict.Size() + src.Dict.Size()); n > growsFrom {
 		return memory.Room(n, fmt.Sprintf("keeping %d rows of several threads in one place; a streaming method keeps none", r.Len()+src.Len()))
@@ -569,28 +566,28 @@ func roomToMerge(r, src *kernels.Rows) error {
 	return nil
 }
 
-// Factorised is implemented by fits of diagonal beliefs, which can be read one by
-// one without making a Fit of a million names.
+// Factorised is implemented by fits of diagonal beliefs, which can be read one by one without
+// making a Fit of a million names.
 type Factorised interface {
-	// Read calls write with the fit without its beliefs, and with what visits these in their
+	// Read calls write with the fit without its beliefs, and with a function that visits these in
 	// order. A name is valid during its visit only.
-	// Errors, before write is called: beliefs or units that are beyond all numbers, and memory.
+	// Errors, before write is called: beliefs or units that overflow, and memory.
 	// A cancelled ctx ends Read with its cause, also while write visits the beliefs.
 	Read(ctx context.Context, write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error
 }
 
-// Recycler is a fit whose clones can have the memory of one that nobody needs any more.
+// Recycler is a fit whose clones can reuse the memory of a clone that is no longer needed.
 type Recycler interface {
-	// CloneTo is Clone in the memory of old, which is nil, or a clone of the same fit that is of
-	// no use afterwards.
+	// CloneTo is Clone in the memory of old, which is nil, or a clone of the same fit that must not
+	// be used afterwards.
 	CloneTo(old Fitter) Fitter
 }
 
-// Sharer is a fit that can have its dictionary together with other fits of its model, as
-// stream.State.Share says.
+// Sharer is a fit that can share its dictionary with other fits of its model, as documented at
+// stream.State.Share.
 type Sharer interface{ Share(d *kernels.Dict) bool }
 
-// factorised is a filter of diagonal beliefs as a Fitter.
+// factorised is a filter with diagonal beliefs as a Fitter.
 type factorised struct{ streaming }
 
 func (s factorised) Clone() Fitter { return factorised{streaming{s.state.Clone()}} }
@@ -619,7 +616,7 @@ func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each fu
 	})
 }
 func (s factorised) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
-	if n := s.Size(); n > growsFrom { // tables and vectors grow by copies
+	if n := s.Size(); n > growsFrom { // tables and vectors grow by copying
 		if err := memory.Room(n, fmt.Sprintf("more than %d weights", s.state.Len())); err != nil {
 			return err
 		}
@@ -627,7 +624,7 @@ func (s factorised) Update(ctx context.Context, b *kernels.Batch, skip bool) err
 	return s.state.Update(ctx, b, skip)
 }
 
-// smoother keeps the rows for the paths of their weights.
+// smoother keeps the rows to compute the paths of their weights.
 type smoother struct{ batch }
 
 func newSmoother(_ context.Context, m *kernels.Model) (Fitter, error) {
@@ -644,8 +641,8 @@ func (s smoother) Merge(ctx context.Context, src Fitter) error {
 	return s.batch.Merge(ctx, o.batch)
 }
 
-// affordsPaths says whether the trajectories of p are of a full covariance where none is asked for:
-// what they take is the square of the weights for each value of a row and for each row.
+// affordsPaths reports whether the trajectories of p get a full covariance by default: they take
+// the square of the number of weights for each value of a row and for each row.
 func affordsPaths(p *kernels.Problem) bool {
 	w := float64(p.P)
 	return p.P <= fullEP && float64(p.N+p.Values())*w*w <= fullPaths

@@ -10,20 +10,20 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// Fit fits the rows of t by a method, by the name it has in Methods; Auto is that of s.Method where it is
-// set. s are the settings, nil for the defaults; they are changed and serve one Fit only. Rows are read in their order. A table
-// without rows gives the prior, a Fit of N = 0, as one whose rows are all left out does; SQL has
-// NULL there, and arrowio.Fit nil.
+// Fit fits the rows of t, in order, by a method of that name in Methods; Auto stands for s.Method
+// if that is set. s are the settings, nil for the defaults; they are changed and serve one Fit
+// only. A table without rows, or whose rows are all left out, gives the prior, a Fit with N = 0;
+// SQL has NULL there, and arrowio.Fit nil.
 //
-// Errors: an unknown method, settings that are not allowed, that the method does not use, or that do not fit the rows, columns
-// of different lengths; a bad row, unless s.OnError is option.Skip; the cause of ctx when it
-// is cancelled, and those of the method.
+// Errors: an unknown method; settings that are not allowed, not used by the method, or do not fit
+// the rows; columns of different lengths; an invalid row, unless s.OnError is option.Skip; the
+// cause of ctx if it is cancelled, and those of the method.
 func Fit(ctx context.Context, method string, s *option.Settings, t *rows.Table) (*Result, error) {
 	if s != nil && s.Method != "" && s.Method != method {
 		if method != Auto {
 			return nil, &argument.Error{Name: "method", Found: option.Show(s.Method), Why: "and the fit is to be one of " + method}
 		}
-		method = s.Method // as of bglm_fit
+		method = s.Method // as bglm_fit does
 	}
 	m, err := Find(method)
 	if err != nil {

@@ -5,18 +5,18 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// An idle rule is what some options need beside them to have an effect.
+// idle is a rule for options that have an effect only together with others.
 type idle struct {
 	keys []string
-	only string // the method that it is for, "" = all
-	// works says whether they have one, and needs what else they would.
+	only string // the method to which it applies, "" = all
+	// works reports whether they have an effect; needs is what they would need.
 	works func(s *option.Settings) bool
 	needs string
 }
 
 var idleRules = []idle{
 	{[]string{"sd_scale", "sd_freedom"}, "", func(s *option.Settings) bool {
-		return s.LearnsPrior() || s.Options.Sites == "ep" // which says why
+		return s.LearnsPrior() || s.Options.Sites == "ep" // its own error says why
 	}, "prior variances that are learnt (prior_variance 'auto')"},
 	{[]string{"dispersion_scale", "dispersion_freedom"}, "", func(s *option.Settings) bool {
 		return s.Options.AutoDispersion || s.Options.Sites == "ep"
@@ -27,9 +27,9 @@ var idleRules = []idle{
 	{[]string{"noise_floor"}, "", func(s *option.Settings) bool { return s.Options.AutoMeasurementNoise }, "measurement_noise 'auto'"},
 }
 
-// checkIdle reports an option that was given and changes nothing beside the others. Those of forms
-// (rank and its like) beside a form or a fit that is continued, and of priors that integrate: false sets aside,
-// are none: queries give them for several forms, methods and ways of learning at once.
+// checkIdle reports an option that was given but has no effect given the others. It accepts options of a
+// covariance form (rank and its like) with another form or a fit that is continued, and of priors that
+// integrate: false overrides: queries give them for several forms, methods and ways of learning at once.
 func (m *Method) checkIdle(s *option.Settings) error {
 	if m.Streams && s.Given("rank") && !s.Given("covariance") && s.Start == nil {
 		return &argument.Error{Name: "rank", Why: "would change nothing here; it needs covariance 'lowrank'"}

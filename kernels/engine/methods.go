@@ -53,8 +53,8 @@ var methods = []Method{
 		make:    newProcess},
 }
 
-// newADF is the factorised filter, or the joint one where the covariance asks for it
-// or the fit continued has one.
+// newADF makes the factorised filter, or the joint one if the covariance or the fit continued
+// requires it.
 func newADF(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	form := m.Options.Covariance
 	if form == "" && m.Start != nil && m.Start.Covariance.Form != gauss.Diagonal {
@@ -73,8 +73,8 @@ func newADF(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	return filtering(filter.ADF{})(ctx, &joint)
 }
 
-// filtering is a filter with a joint belief: full, or low-rank where the options or
-// the fit continued say so.
+// filtering makes a filter with a joint belief: full, or low-rank if the options or the fit
+// continued say so.
 func filtering(rule filter.Rule) func(context.Context, *kernels.Model) (Fitter, error) {
 	return func(_ context.Context, m *kernels.Model) (Fitter, error) {
 		if m.Options.Covariance == "" && m.Start != nil && m.Start.Covariance.Form == gauss.LowRank {
@@ -88,16 +88,16 @@ func filtering(rule filter.Rule) func(context.Context, *kernels.Model) (Fitter, 
 }
 
 const (
-	// fullEP is up to how many weights ep has a full covariance where none is asked for, and
-	// fullPath up to how many rows times weights where they drift, which it keeps.
+	// fullEP is up to how many weights ep has a full covariance by default, and fullPath up to how
+	// many rows times weights if they drift, which it keeps.
 	fullEP   = 1000
 	fullPath = 10_000_000
-	// fullPaths is up to how many rows and values, times the square of the weights, smooth has one:
-	// a second or two of a processor.
+	// fullPaths is up to how many rows and values, times the squared number of weights, smooth has
+	// one: a second or two of a processor.
 	fullPaths = 1e9
 )
 
-// solveEP is package ep, full where no covariance is asked for and weights are few.
+// solveEP runs package ep, by default with a full covariance if weights are few.
 func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error) {
 	if p.Options.Covariance == "diagonal" && p.Meet() {
 		defer func() {
@@ -135,7 +135,7 @@ func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error
 	})
 }
 
-// solveByEP is solveEP as a method of its own, whose prior variances may not fit.
+// solveByEP is solveEP as a method of its own, with a note if the prior variances do not fit.
 func solveByEP(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	f, err := solveEP(ctx, p)
 	if err == nil && !p.LearnsPrior() && !p.Drifts() {
@@ -152,8 +152,8 @@ func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 	return r.Fit, nil
 }
 
-// solveHMC samples under the parameters that maximise Laplace's evidence where the
-// model asks for that.
+// solveHMC samples under the parameters that maximise Laplace's evidence, for those that the model
+// asks to be learnt.
 func solveHMC(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	o := &p.Options
 	if !p.LearnsPrior() && !o.AutoDispersion && !o.AutoShape {
@@ -161,7 +161,7 @@ func solveHMC(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	}
 	q, m := *p, *p.Model
 	q.Model = &m
-	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
+	m.Options.Rank = 0 // rank applies to the likelihood here, not to the Hessian
 	around, known, note, err := laplace.LearnAlone(ctx, &q)
 	if err != nil {
 		return nil, err

@@ -11,31 +11,30 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// epWork bounds n min(n, p)², a sixth of the operations of a sweep of expectation
-// propagation with a full covariance, of which there are ten to a hundred.
+// epWork bounds n min(n, p)², a sixth of the operations of a sweep of expectation propagation with
+// a full covariance; a fit has ten to a hundred sweeps.
 const epWork = 2e9
 
-// learningWork bounds the operations of a sweep, as estimated, times the number of prior variances that ep
-// learns, which takes hundreds of sweeps of each: some seconds of one processor.
+// learningWork bounds the estimated operations of a sweep times the number of prior variances that
+// ep learns, each of which takes hundreds of sweeps: some seconds of one processor.
 const learningWork = 1.5e7
 
-// wide is what a status says first of a fit of laplace that would not do.
+// wide begins the status of a fit for which laplace was inadequate.
 const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide: "
 
-// learnable is how many prior variances ep learns and averages over here.
+// learnable is how many prior variances ep learns and averages over here at most.
 const learnable = 8
 
-// solveAuto is laplace, and expectation propagation where the Gaussian at the mode is not the
-// posterior's: the likelihood of separated responses is flat at the mode, so that its curvature
-// there says that the data know nothing. ep then learns the prior variances and averages over
-// them itself, or takes those that laplace learnt where that would take too long.
+// solveAuto is laplace, and expectation propagation if the Gaussian at the mode is not that of the
+// posterior: the likelihood of separated responses is flat at the mode, where its curvature says
+// that the data carry no information. ep then learns the prior variances and averages over them
+// itself, or uses those that laplace learnt if that would take too long.
 func solveAuto(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	return solveWithin(ctx, p, epWork)
 }
 
-// solveWithin is solveAuto with a full covariance up to so much work, else with factorised
-// beliefs: their means and what they predict are near those of the full ones, and a sweep
-// costs O(nnz).
+// solveWithin is solveAuto with a full covariance up to so much work, else with factorised beliefs:
+// their means and predictions are near those of the full ones, and a sweep costs O(nnz).
 func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernels.Fit, error) {
 	f, known, err := laplace.Learn(ctx, p)
 	if err != nil {
@@ -48,15 +47,15 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	if err != nil || !dull {
 		return f, err
 	}
-	if len(p.Correlated) > 0 { // whose prior ep does not have
+	if len(p.Correlated) > 0 { // ep does not support correlated priors
 		f.Say(wide + "predictions are pulled towards the base rate")
 		return f, nil
 	}
-	// Rows that are alike have one site together, not one each, of walls that all of them set: ep is near the
-	// posterior with few of them, and far too narrow with many.
+	// Equal rows share one site, instead of one each for a bound that all of them set: ep is near
+	// the posterior with few such sites, and far too narrow with many.
 	p, known = p.Repeated(), known.Repeated()
 	n, dim := float64(p.N), float64(min(p.N, p.P))
-	sweep := n * (lik.MomentsWork(p.Lik, p.Weight != nil) + 1.2*dim*dim) // of which a product of matrices has the squares
+	sweep := n * (lik.MomentsWork(p.Lik, p.Weight != nil) + 1.2*dim*dim) // the squares by a matrix product
 	if k := float64(len(mode.NewGroups(p).Names)); k > 0 && k <= learnable && n*dim*dim <= work && sweep*k <= learningWork {
 		if e, err := byLearning(ctx, p, known, f); e != nil || ctx.Err() != nil {
 			return e, err
@@ -82,8 +81,8 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	return e, nil
 }
 
-// byLearning is ep that learns the prior variances of p, and averages over them where p asks for
-// that, with the shape of known: f, laplace's fit, has learnt that. nil where no end was found.
+// byLearning is ep that learns the prior variances of p, and averages over them if p asks for that,
+// with the shape of known, which laplace's fit f has learnt. nil if it did not converge.
 func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) (*kernels.Fit, error) {
 	q, m := *p, *p.Model
 	q.Model = &m
@@ -93,12 +92,12 @@ func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) 
 	if err != nil || !e.Converged {
 		return nil, err
 	}
-	e.Learnt = append(kernels.Parameters(f.Learnt), e.Learnt...) // what else there is of f is of its scales, and e has its own
+	e.Learnt = append(kernels.Parameters(f.Learnt), e.Learnt...) // the rest of f.Learnt are its scales; e has its own
 	e.Say(wide + "solved by ep, which learnt the prior variances")
 	return e, nil
 }
 
-// epOf is expectation propagation for the problem that laplace was given, whose rows it wants in
+// epOf runs expectation propagation on the problem that laplace solved, with its rows gathered in
 // one place.
 func epOf(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	if p.InPieces() {
@@ -112,15 +111,15 @@ func epOf(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	return solveEP(ctx, p)
 }
 
-// tooWide says whether f, laplace's fit of p, predicts the rows that it was made of at more
-// than twice the log loss by its Gaussian than by the mode. To second order the two differ by
-// ½Σ v_i(W_i - l'_i²), v_i being the variances of the predictors and W_i = -l”_i: by no more than
-// half the number of weights that the data determine. Where that is of the size of the loss
-// itself, as with separated responses, the log likelihood is no parabola over the Gaussian's width.
+// tooWide reports whether f, laplace's fit of p, predicts its own rows with more than twice the log
+// loss under its Gaussian than at the mode. To second order the two differ by ½Σ v_i(W_i - l'_i²),
+// v_i being the variances of the predictors and W_i = -l”_i: by at most half the number of weights
+// that the data determine. If that is of the size of the loss itself, as with separated responses,
+// the log likelihood is not a parabola over the Gaussian's width.
 //
 // Cost: that of the variances of all predictors.
 func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
-	// Densities depend on the unit of the responses, so that twice one says nothing.
+	// Densities depend on the unit of the responses, so that twice one means nothing.
 	if _, scaled := p.Lik.(lik.Dispersed); scaled || p.Lik.Traits().Relative || p.N == 0 {
 		return false, nil
 	}
@@ -136,7 +135,7 @@ func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
 	plugIn, moderated := 0.0, 0.0
 	for i, s := range eta {
 		p.Stop.Row(i)
-		o, rows := b.Obs(i), p.Rows(i) // of rows that were pooled each is predicted by itself
+		o, rows := b.Obs(i), p.Rows(i) // each of several pooled rows is predicted separately
 		o.Weight /= rows
 		logp, _, _ := l.LogLik(o, s)
 		plugIn -= rows * logp

@@ -14,15 +14,15 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// Passes are how a method is fitted without its rows (newton_state).
+// Passes describes how a method is fitted without keeping its rows (newton_state).
 type Passes struct {
 	Default bool // the option method of a pass need not name it
-	Chained bool // each pass goes on from the merged state of the one before, not from its fit
-	// Covariance is the only form that its posteriors have then, "" where the option is none of it.
+	Chained bool // each pass continues from the merged state of the one before, not from its fit
+	// Covariance is the only form that its posteriors can then have, "" if the option is not used.
 	Covariance string
 }
 
-// Passing lists the methods that passes are made for, the default one first.
+// Passing lists the methods that have passes, the default one first.
 func Passing() (list []*Method) {
 	for i := range methods {
 		switch p := methods[i].Passes; {
@@ -35,7 +35,7 @@ func Passing() (list []*Method) {
 	return list
 }
 
-// FactorOf is the factor that rows have in fits of a method; AtMode for one that is none.
+// FactorOf is the factor that rows have in fits of a method; AtMode for an unknown one.
 func FactorOf(method string) predict.Factor {
 	for i := range methods {
 		if methods[i].Name == method && methods[i].Moments {
@@ -45,29 +45,29 @@ func FactorOf(method string) predict.Factor {
 	return predict.AtMode
 }
 
-// Part is what a pass over a part of the rows says, which are not kept: a laplace.Pass, or with
-// method 'lowrank' a lowrank.Pass.
+// Part summarises a part of the rows, which are not kept: a laplace.Pass, or with method 'lowrank'
+// a lowrank.Pass.
 type Part interface {
-	// Bytes are what DecodePart reads.
+	// Bytes encodes the part for DecodePart.
 	Bytes() []byte
-	// Counts are the rows, and those that were left out.
+	// Counts are the numbers of rows, and of those left out.
 	Counts() (rows, skipped int64)
 	Size() int64 // bytes
-	// Trials says whether the responses are successes among trials.
+	// Trials reports whether the responses are successes among trials.
 	Trials() bool
-	// Columns are those of the rows, nil where none are remembered.
+	// Columns are the columns of the rows, nil if none are remembered.
 	Columns() []kernels.FitColumn
-	// Join adds what o says, a part of the same pass; o is not changed. A cancelled ctx ends it with
-	// its cause, and here Step.
-	// Errors: a part of another model, around another fit, or of other columns.
+	// Join adds o, a part of the same pass, which is not changed. A cancelled ctx ends it, and
+	// Step, with its cause.
+	// Errors: a part of another model, around another fit, or with other columns.
 	Join(ctx context.Context, o Part) error
 	Copy() Part
-	// Step is what all parts come to, under the model that the pass was made with.
+	// Step solves for the result of all parts, under the model of the pass.
 	Step(ctx context.Context, m *kernels.Model) (*laplace.Step, error)
 }
 
 // DecodePart reads Part.Bytes.
-// Errors: bytes that are none, or of another version.
+// Errors: bytes that are not a part, or one of another version.
 func DecodePart(b []byte) (Part, error) {
 	if mark := lowrank.PassMark[:len(lowrank.PassMark)-1]; strings.HasPrefix(string(b[:min(len(b), len(mark))]), mark) {
 		p, err := lowrank.DecodePass(b)
@@ -77,8 +77,8 @@ func DecodePart(b []byte) (Part, error) {
 	return newton{p}, err
 }
 
-// sameColumns reports a column of one part that the other does not have: in its rows the number
-// would be 0.
+// sameColumns reports a column of one part that the other lacks: in the other's rows its value
+// would be read as 0.
 func sameColumns(a, b Part) error {
 	if c := kernels.Lacking(a.Columns(), b.Columns()); c != nil {
 		return fmt.Errorf("column %.100q is in one pass and not in another; parts of a pass have the same columns (columns: 'any' for those that a part may go without)", c.Name)
@@ -132,7 +132,7 @@ func (p directions) merge(ctx context.Context, o Part) error {
 	return p.Pass.Merge(ctx, src.Pass)
 }
 
-// Step knows no height: the next pass takes a step back by itself.
+// Step has no log posterior: the next pass itself takes back a bad step.
 func (p directions) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, error) {
 	f, distance, err := p.Pass.Solve(ctx, m)
 	if err != nil {
@@ -142,11 +142,11 @@ func (p directions) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, 
 	return &laplace.Step{Fit: f, Distance: distance, LogPosterior: math.NaN()}, nil
 }
 
-// learning is a Part that takes rows.
+// learning is a Part that absorbs rows.
 type learning interface {
 	Part
 	Features() *kernels.Dict
-	// merge is Join of rows that are read together: a list of numbers may be shorter in some.
+	// merge is Join for rows that are read together: some may have a shorter list of numbers.
 	merge(ctx context.Context, o Part) error
 	Update(ctx context.Context, b *kernels.Batch, skip bool) error
 	Skip(n int64)
@@ -180,13 +180,13 @@ func (p pass) Merge(ctx context.Context, src Fitter) error {
 	return p.merge(ctx, o.learning)
 }
 
-// ByColumn is that of the part, for rows that have all features.
+// ByColumn is the part's ByColumn, for rows that have all features.
 func (p pass) ByColumn() bool {
 	c, ok := p.learning.(interface{ ByColumn() bool })
 	return ok && c.ByColumn()
 }
 
-// Fit is the pass, and of a fit no more than its counts.
+// Fit returns the pass, with a fit that has only its counts.
 func (p pass) Fit(context.Context) (*Result, error) {
 	f := p.model.Complete().NewFit("newton_state")
 	f.N, f.Skipped = p.Counts()

@@ -10,7 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/gp"
 )
 
-// process keeps points, whose places are the features 1, 2, ..., for a Gaussian process.
+// process keeps points, whose coordinates are the features 1, 2, ..., for a Gaussian process.
 type process struct {
 	batch
 	d *int // numbers in a point, -1 before the first
@@ -22,8 +22,8 @@ func newProcess(_ context.Context, m *kernels.Model) (Fitter, error) {
 	return process{batch{Rows: r}, &d}, err
 }
 
-// CheckPoint reports a point with numbers beyond gp.MaxInput or of another length than
-// those before.
+// CheckPoint reports a point with numbers beyond gp.MaxInput or of another length than the points
+// before.
 func (s process) CheckPoint(x []float64) error {
 	for k, v := range x {
 		if !(math.Abs(v) <= gp.MaxInput) {
@@ -58,7 +58,7 @@ func (s process) Fit(ctx context.Context) (*Result, error) {
 	n, d := s.Rows.Len(), max(*s.d, 0)
 	x := &dense.Matrix{Rows: n, Cols: d, Stride: d}
 	b := &kernels.Batch{}
-	if n <= gp.MaxRows { // else the error of gp.Fit
+	if n <= gp.MaxRows { // else the error is that of gp.Fit
 		b = s.Rows.All()
 		x.Data = make([]float64, n*d)
 		for i := range n {
@@ -84,8 +84,8 @@ func (s process) Fit(ctx context.Context) (*Result, error) {
 		Iterations: p.Iterations, Converged: p.Converged, Status: p.Status}}, nil
 }
 
-// farNote says that the responses of a location family lie where the prior has next to no process:
-// all of them would be noise then.
+// farNote is the note if the responses of a location family lie where the prior makes the process
+// very improbable: all of them would be explained as noise.
 func farNote(m *kernels.Model, p *gp.Posterior, b *kernels.Batch) string {
 	if !m.Lik.Traits().Located || len(b.Y) == 0 || m.Options.Standardize {
 		return ""
@@ -101,7 +101,7 @@ func farNote(m *kernels.Model, p *gp.Posterior, b *kernels.Batch) string {
 	}
 	mean := sum / n
 	signal := p.SignalVariance
-	if p.Kernel == "linear" { // whose process is as large as its points
+	if p.Kernel == "linear" { // its process grows with its points
 		signal *= dense.Dot(p.X.Data, p.X.Data) / float64(p.X.Rows) / p.Lengthscale / p.Lengthscale
 	}
 	far := math.Abs(mean - p.Mean)

@@ -13,19 +13,19 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// Prediction is what was expected of a row before it was learnt.
+// Prediction is the prediction of a row before it was learnt.
 type Prediction struct {
 	Y            float64
-	Mean         float64 // expected response, the weights integrated out
+	Mean         float64 // expected response, with the weights integrated out
 	Lower, Upper float64 // 95 % interval (lik.Likelihood.Interval)
 	LogDensity   float64 // of Y
 }
 
-// Progressive is a streaming method whose Result is, besides the fit, what it predicts of
-// each row before it learns it (Result.Rows): the prequential test of a stream, without a
-// part of the data put aside. Where the scale of responses is learnt the interval of a row
-// before two different ones have come is the whole line, and its density that which it has in
-// log_evidence. Cost: 40 bytes a row.
+// Progressive is a streaming method whose Result has, in addition to the fit, its prediction of
+// each row before it learns it (Result.Rows): the prequential test of a stream, without holding out
+// a part of the data. While the scale of responses is learnt and no two different ones have come,
+// the interval of a row is the whole line, and its density is its contribution to log_evidence.
+// Cost: 40 bytes per row.
 // Errors: a method that keeps the rows.
 func (m *Method) Progressive() (*Method, error) {
 	if !m.Streams || m.Kind != Weights {
@@ -52,7 +52,7 @@ func (m *Method) Progressive() (*Method, error) {
 // progressive predicts every row before the filter learns it.
 type progressive struct {
 	state *stream.State
-	light *stream.State // while rows are blind: it has had those of another weight as of 1; nil where there is none
+	light *stream.State // while rows are blind: it counted the weighted ones with weight 1; nil if there is none
 	rows  []Prediction
 }
 
@@ -61,7 +61,7 @@ func (p *progressive) Features() *kernels.Dict { return p.state.Features() }
 func (p *progressive) Skip(n int64)            { p.state.Skip(n) }
 func (p *progressive) Size() int64             { return p.state.Size() + 40*int64(cap(p.rows)) }
 
-// Clone shares the rows so far, which nobody changes.
+// Clone shares the rows so far, which are never changed.
 func (p *progressive) Clone() Fitter {
 	c := &progressive{state: p.state.Clone(), rows: p.rows[:len(p.rows):len(p.rows)]}
 	if p.light != nil {
@@ -70,8 +70,8 @@ func (p *progressive) Clone() Fitter {
 	return c
 }
 
-// blind is the log density of the response of the row one, of which nobody knows the unit yet: what it
-// adds to the evidence of a state in which every row counts as one.
+// blind is the log density of the response of one, a row before the unit is known: its contribution
+// to the evidence of a state in which every row has weight 1.
 func (p *progressive) blind(ctx context.Context, one *kernels.Batch, skip bool) (float64, error) {
 	s, weight := p.light, one.Weight[0]
 	if s == nil || weight == 0 {
@@ -90,7 +90,7 @@ func (p *progressive) blind(ctx context.Context, one *kernels.Batch, skip bool) 
 	return s.LogEvidence() - before, err
 }
 
-// room asks the memory budget for more rows.
+// room checks the memory budget for more rows.
 func (p *progressive) room(more int) error {
 	if n := 40 * int64(2*(len(p.rows)+more)); n > growsFrom {
 		return memory.Room(n, fmt.Sprintf("the predictions of %d rows", len(p.rows)+more))
@@ -104,7 +104,7 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 	}
 	var one kernels.Batch
 	for i := range b.Len() {
-		if len(p.rows)&15 == 15 { // the state has one row at a time, and asks every sixteen of a batch
+		if len(p.rows)&15 == 15 { // the state gets one row at a time, and checks every sixteenth of a batch only
 			if err := stop.Cause(ctx); err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 		}
 		one.EndRow()
 		if one.Schema = b.Schema; i == 0 {
-			one.Missing = append(one.Missing[:0], b.Missing...) // of all rows
+			one.Missing = append(one.Missing[:0], b.Missing...) // it is for all rows
 		}
 		o := b.Obs(i)
 		one.Y = append(one.Y[:0], o.Y)
@@ -146,10 +146,10 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 			return err
 		}
 		if p.state.Rows() == before {
-			continue // a bad row, which was skipped
+			continue // an invalid row, which was skipped
 		}
 		r := expected(to.Likelihood, o, to.Mean, to.Variance)
-		if to.Blind { // any response was possible; its density is that in the unit found later
+		if to.Blind { // any response was possible; its density is in the unit found later
 			r.Lower, r.Upper = math.Inf(-1), math.Inf(1)
 			if r.LogDensity = density; !apart {
 				r.LogDensity = p.state.LogEvidence() - evidence
@@ -160,7 +160,7 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 	return nil
 }
 
-// expected is what a predictor N(m, v) expects of the row o.
+// expected is the prediction for the row o with predictor N(m, v).
 func expected(l lik.Likelihood, o lik.Obs, m, v float64) Prediction {
 	r := Prediction{Y: o.Y, Mean: predict.Expected(l, predict.Exact, m, v)}
 	r.Lower, r.Upper = l.Interval(m, v, 0.95)
@@ -169,7 +169,7 @@ func expected(l lik.Likelihood, o lik.Obs, m, v float64) Prediction {
 	return r
 }
 
-// Merge puts the rows of src behind the own ones.
+// Merge appends the rows of src.
 func (p *progressive) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(*progressive)
 	if !ok {

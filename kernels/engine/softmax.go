@@ -13,18 +13,16 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Classifier is a fit of rows whose response is the number that Class gave their
-// label.
+// Classifier is a fit of rows whose response is the number that Class gave to their label.
 type Classifier struct {
 	*kernels.Rows
-	// numeric says that labels are numbers: classes come in number order then, else
-	// in byte order.
+	// numeric says that labels are numbers: classes are then in numeric order, else in byte order.
 	numeric bool
 	labels  kernels.Dict
 }
 
-// newClassifier returns a fit without rows. Model.Lik is not used. The classes of the
-// fit that is continued are classes from the start.
+// newClassifier returns a fit without rows. Model.Lik is not used. The classes of the fit that is
+// continued are classes from the start.
 func newClassifier(_ context.Context, m *kernels.Model) (Fitter, error) {
 	r, err := kernels.NewLabelledRows(m)
 	if err != nil {
@@ -41,7 +39,7 @@ func newClassifier(_ context.Context, m *kernels.Model) (Fitter, error) {
 	return c, nil
 }
 
-// MaxClasses bounds the labels of a fit: more of them are a mistake in y.
+// MaxClasses limits the labels of a fit: more of them are a mistake in y.
 const MaxClasses = 1000
 
 // Class is the number of a label; numeric says that all labels are numbers.
@@ -91,8 +89,8 @@ func (c *Classifier) Merge(_ context.Context, src Fitter) error {
 	return c.Rows.Merge(o.Rows.Relabel(to))
 }
 
-// classes are the labels of rows and of the fit continued in their order, and the
-// place of each by its number. A label whose rows were all left out is no class.
+// classes are the sorted labels of rows and of the fit continued, and the place of each by its
+// number. A label whose rows were all left out is not a class.
 func (c *Classifier) classes() (names []string, place []int) {
 	used := make([]bool, c.labels.Len())
 	if s := c.Model.Start; s != nil {
@@ -139,7 +137,7 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	}
 	defer g.Release()
 	names, place := c.classes()
-	if len(names) == 0 { // no row was good
+	if len(names) == 0 { // no valid row
 		f := p.Fit("softmax", p.Normal, 0)
 		f.Family, f.Link, f.Beliefs, f.Covariance = kernels.Multinomial, "softmax", nil, kernels.Covariance{}
 		f.Say(kernels.SkippedNote(f.Skipped))

@@ -6,8 +6,8 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// weightless is p with nothing to learn where none of its rows has a weight, and what to say then; p and
-// "" where one has.
+// weightless is p with nothing to learn, and a note, if all of its rows have weight 0; else p and
+// "".
 func weightless(p *kernels.Problem) (*kernels.Problem, string) {
 	if p.N == 0 || p.Weight == nil || slices.ContainsFunc(p.Weight, func(w float64) bool { return w != 0 }) {
 		return p, ""
