@@ -18,28 +18,28 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Statistics are the names of what Check compares: of the responses the mean, the standard
-// deviation, the share of zeros, the least and the largest.
+// Statistics names the statistics of Check: the mean and standard deviation of the responses, the
+// proportion of zeros, the minimum and the maximum.
 var Statistics = []string{"mean", "sd", "zeros", "min", "max"}
 
-// DefaultDraws is how often Check repeats the responses where nothing is said.
+// DefaultDraws is the default number of draws of Check.
 const DefaultDraws = 500
 
-// Checked is a statistic of the responses beside the same of responses that the fit makes.
+// Checked compares a statistic of the responses with that of replicated responses.
 type Checked struct {
 	N        int64
-	Observed float64 // NaN where there are no rows, and of one row's deviation: the others too then
+	Observed float64 // NaN without rows, as sd is with one row; the other numbers are then NaN too
 	predict.Estimate
-	P float64 // share of the repetitions whose statistic is larger, equal ones counted half
+	P float64 // proportion of the replicates whose statistic is larger, equal ones counted half
 }
 
-// Check is a posterior predictive check: joint draws of the weights, and of a dispersion and a shape
-// that were learnt, for each of them new responses of all rows, and a statistic of these. Where the observed one lies in the tails
-// (P near 0 or 1) the model does not make data like these.
+// Check is a posterior predictive check: for each joint draw of the weights, and of a dispersion and
+// a shape that were learnt, it draws new responses of all rows, and computes a statistic of these.
+// If the observed one lies in the tails (P near 0 or 1) the model does not generate data like these.
 //
 // The rows are kept, with their features; the answer is a function of the rows and the seed,
-// whatever their order and however they were cut. Cost: draws times that of a prediction and
-// a random number a row.
+// regardless of their order and division into batches. Cost: per draw, that of a prediction and a
+// random number for each row.
 //
 // Source: [gelman2013], section 6.3.
 type Check struct {
@@ -52,8 +52,8 @@ type Check struct {
 	rows      kernels.Batch
 }
 
-// NewCheck has no rows yet. A level of 0 is 0.95, 0 draws are DefaultDraws.
-// Errors: those of predict.New and lik.DistributionOf; a statistic that is none.
+// NewCheck returns a check without rows. A level of 0 means 0.95, 0 draws mean DefaultDraws.
+// Errors: those of predict.New and lik.DistributionOf; an unknown statistic.
 func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed uint64) (*Check, error) {
 	k := slices.Index(Statistics, statistic)
 	if k < 0 {
@@ -70,7 +70,7 @@ func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed u
 	return &Check{Scorer: s, of: of, statistic: Statistics[k], level: cmp.Or(level, 0.95), draws: cmp.Or(draws, DefaultDraws), seed: seed}, nil
 }
 
-// Add takes the rows of b, whose feature numbers are those of Features.
+// Add adds the rows of b, whose feature numbers are those of Features.
 // Errors: a response outside the support.
 func (c *Check) Add(b *kernels.Batch) error {
 	if err := b.Check(); err != nil {
@@ -96,13 +96,13 @@ func (c *Check) addRow(b *kernels.Batch, i int, fs []uint32, xs []float64) {
 	c.rows.Trials = append(c.rows.Trials, b.Obs(i).Trials)
 }
 
-// Merge adds the rows of o, which is of the same fit and statistic.
+// Merge adds the rows of o, which must have the same fit and statistic.
 func (c *Check) Merge(o *Check) {
 	id := make([]uint32, o.Features().Len())
 	for k := range id {
 		var err error
 		if id[k], err = c.Features().AddRaw(string(o.Features().Name(uint32(k)))); err != nil {
-			return // a dictionary as large as that of o
+			return // only a dictionary as large as that of o
 		}
 	}
 	for i := range o.rows.Len() {
@@ -115,7 +115,7 @@ func (c *Check) Merge(o *Check) {
 	}
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (c *Check) Clone() *Check {
 	d := *c
 	d.Scorer = c.Scorer.Clone()
@@ -124,11 +124,11 @@ func (c *Check) Clone() *Check {
 	return &d
 }
 
-// Size is the memory held, in bytes, roughly.
+// Size is the approximate memory held, in bytes.
 func (c *Check) Size() int64 { return 512 + FitSize(c.Fit) + c.rows.Memory() }
 
-// Checked repeats the responses.
-// Errors: statistics that are no numbers; the cause of ctx when it is cancelled.
+// Checked draws the replicated responses.
+// Errors: statistics that are not finite; the cause of ctx if it is cancelled.
 func (c *Check) Checked(ctx context.Context) (Checked, error) {
 	n := c.rows.Len()
 	out := Checked{N: int64(n), Observed: math.NaN()}
@@ -138,7 +138,7 @@ func (c *Check) Checked(ctx context.Context) (Checked, error) {
 	}
 	order := c.order()
 	y, all := make([]float64, n), make([]float64, c.draws)
-	for k, i := range order { // sums in one order
+	for k, i := range order { // sums in a fixed order
 		y[k] = c.rows.Y[i]
 	}
 	out.Observed = statistic(c.statistic, y)
@@ -186,8 +186,8 @@ func (c *Check) Checked(ctx context.Context) (Checked, error) {
 	return out, nil
 }
 
-// order is the rows in an order that does not depend on how they came: rows at the same
-// place are the same.
+// order sorts the rows by their contents, so that it does not depend on how they came; rows that
+// compare equal are equal.
 func (c *Check) order() []int {
 	key, order := make([]uint64, c.rows.Len()), make([]int, c.rows.Len())
 	name := make([]uint64, c.Features().Len())
@@ -208,8 +208,8 @@ func (c *Check) order() []int {
 	return order
 }
 
-// law is that of the responses of a draw, of which a dispersion and a shape that the fit has learnt
-// are drawn as well.
+// law is the distribution of a draw's responses, with a draw of the dispersion and shape if the fit
+// has learnt them.
 func (c *Check) law(draw uint64) (lik.Distribution, error) {
 	p, ok := c.Beside().Drawn(c.Fit, rand.NewPCG(c.seed^0x9E3779B97F4A7C15, draw))
 	if !ok {
@@ -222,11 +222,11 @@ func (c *Check) law(draw uint64) (lik.Distribution, error) {
 	return lik.DistributionOf(l)
 }
 
-// newNoise is the stream of a draw's responses, apart from that of its weights.
+// newNoise is the random source of a draw's responses, distinct from that of its weights.
 func newNoise(seed, draw uint64) rand.Source { return rand.NewPCG(seed^0x5851F42D4C957F2D, draw) }
 
-// statistic is that of the responses y. That of whole numbers is exact up to its last rounding, so
-// that responses in another order, or others of the same sums, have the same one: P counts these.
+// statistic is the named statistic of y. For whole numbers it is exact up to its last rounding, so
+// that responses in another order, or others with the same sums, give an equal one, as P counts them.
 func statistic(name string, y []float64) float64 {
 	switch name {
 	case "min":
@@ -259,9 +259,9 @@ func statistic(name string, y []float64) float64 {
 	return s.mean
 }
 
-// PIT is the probability integral transform of a response: where its predictive distribution
-// function, s ~ N(m, v), steps from and to; a continuous one does not step. Over rows that
-// were not learnt a draw between the two is uniform if the model is right.
+// PIT is the probability integral transform of a response: the values between which its predictive
+// distribution function, with s ~ N(m, v), steps; equal for a continuous one. Over rows that were
+// not learnt, a uniform draw between the two is uniform if the model is right.
 //
 // Errors: a response outside the support; those of lik.DistributionOf.
 //
@@ -308,26 +308,26 @@ func PIT(l lik.Likelihood, o lik.Obs, m, v float64) (below, upTo float64, err er
 }
 
 const (
-	// steepFall is over how much of a distribution function between neighbouring nodes it is too
-	// steep for them, as that of a response is which varies little beside its mean.
+	// steepFall is the change of a distribution function between neighbouring nodes above which it
+	// is too steep for them, as with responses that vary little about their mean.
 	steepFall = 0.25
-	steepCell = 0.05 // the same of a cell, of which a step may have come but to an end
+	steepCell = 0.05 // the same within a cell, at one end of which a step may begin
 	deepest   = 50   // halvings of a cell
 )
 
-// fall is how far two functions fall from one node to the next.
+// fall is the larger change of two functions from one node to the next.
 func fall(a, b [2]float64) float64 {
 	return max(math.Abs(a[0]-b[0]), math.Abs(a[1]-b[1]))
 }
 
-// cells sums two functions that fall with z under a standard Gaussian, halving cells where they are
-// steep.
+// cells integrates two decreasing functions of z under a standard Gaussian, halving cells where
+// they are steep.
 type cells struct {
 	at  func(z float64) [2]float64
 	sum [2]float64
 }
 
-// add adds the cell from lo to hi, at whose ends they are a and b.
+// add adds the cell from lo to hi, where the functions are a and b.
 func (c *cells) add(lo, hi float64, a, b [2]float64, halvings int) {
 	const flat = 1e-13
 	p := special.Phi(hi) - special.Phi(lo)
@@ -351,7 +351,7 @@ func (c *cells) add(lo, hi float64, a, b [2]float64, halvings int) {
 	}
 }
 
-// panel has the nodes and weights of Gauss-Legendre on (0, 1); never written after.
+// panel has the nodes and weights of Gauss-Legendre on (0, 1); read-only.
 var panel = func() (t struct{ x, w [16]float64 }) {
 	quad.Legendre{}.FixedLocations(t.x[:], t.w[:], 0, 1)
 	return t

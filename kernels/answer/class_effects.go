@@ -18,10 +18,10 @@ import (
 //	slope       f_c = Σ_k ∂p_c/∂s_k δ_k,     δ = ds/dz by class
 //
 // With Exact the slope is that of the expected probability, E[∂p_c/∂s] E[δ] + Σ E[∂²p_c/∂s_k∂s_l]
-// Cov(s_k, δ_l), as for one response. The gradient is by the weights of all classes.
+// Cov(s_k, δ_l), as for one response. The gradient is with respect to the weights of all classes.
 //
-// Cost: O(k C² nodes) a row, one node with Plugin, else a few hundred for up to three classes
-// and narrow posteriors, 4,078 for wide ones of more; C² numbers for each feature.
+// Cost: O(k C² nodes) per row: one node with Plugin, else a few hundred for up to three classes and
+// narrow posteriors, 4,078 for wide ones of more; C² numbers for each feature.
 type classEffects struct {
 	*softmax.Scorer
 	tally
@@ -44,13 +44,13 @@ func newClassEffects(s *softmax.Scorer, o EffectOptions) (e *classEffects, err e
 	return e, err
 }
 
-// at are mean and covariance of row i's predictors, its own.
+// at is the mean and covariance of row i's predictors, copied.
 func (e *classEffects) at(b *kernels.Batch, i int) (mean, cov []float64, err error) {
 	m, v, err := e.Linear(b, i)
 	return slices.Clone(m), slices.Clone(v), err
 }
 
-// Add takes the rows of lo and hi, as Effects.Add does.
+// Add adds the rows of lo and hi, as Effects.Add does.
 func (e *classEffects) Add(ctx context.Context, lo, hi *kernels.Batch) error {
 	if err := e.each(ctx, lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (e *classEffects) add(lo, hi *kernels.Batch, i int, w float64) error {
 	return nil
 }
 
-// room makes the gradient one of n features.
-// Errors: one that memory has no room for.
+// room grows the gradient to n features.
+// Errors: memory has no room for it.
 func (e *classEffects) room(n int) error {
 	n *= len(e.sum) * len(e.sum)
 	if n > cap(e.grad) {
@@ -184,7 +184,7 @@ func (e *classEffects) gradient(b *kernels.Batch, i int, w float64, by []float64
 	return nil
 }
 
-// Merge adds the rows of o, which is of the same fit and options.
+// Merge adds the rows of o, which must have the same fit and options.
 func (e *classEffects) Merge(o *classEffects) {
 	e.merge(o.tally)
 	dense.Axpy(1, o.sum, e.sum)
@@ -204,7 +204,7 @@ func (e *classEffects) Merge(o *classEffects) {
 	}
 }
 
-// Clone is an independent copy with s, a clone of its Scorer.
+// Clone returns an independent copy with s, a clone of its Scorer.
 func (e *classEffects) Clone(s *softmax.Scorer) *classEffects {
 	c := *e
 	c.Scorer, c.change = s, &softmax.Changer{}
@@ -218,7 +218,7 @@ func (e *classEffects) Clone(s *softmax.Scorer) *classEffects {
 	return &c
 }
 
-// Size is the memory held beside the Scorer, in bytes, roughly.
+// Size is the approximate memory held in addition to the Scorer, in bytes.
 func (e *classEffects) Size() int64 {
 	n := int64(cap(e.grad))
 	for _, d := range e.draws {
@@ -227,7 +227,7 @@ func (e *classEffects) Size() int64 {
 	return 1024 + 8*n
 }
 
-// Effects are what the rows come to, by class.
+// Effects returns the effects over the rows, by class.
 // Errors: a gradient that is not finite.
 func (e *classEffects) Effects() ([]Effect, error) {
 	out := make([]Effect, len(e.sum))

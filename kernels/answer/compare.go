@@ -8,23 +8,22 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Compared is a fit among others of the same rows.
+// Compared is a fit compared with others on the same rows.
 type Compared struct {
 	Name string
 	LOOSummary
-	// Diff is the sum over the rows, one of weight w counted as w, of its Point.LOO less that of the
-	// best fit, SEDiff its standard error √(n Var): 0 and 0 of the best.
+	// Diff is the sum over the rows of its Point.LOO minus that of the best fit, a row of weight w
+	// counted as w, and SEDiff its standard error √(n Var): both 0 for the best.
 	Diff, SEDiff float64
 	Weight       float64 // by stacking
-	LogEvidence  float64 // NaN where the fit has none
+	LogEvidence  float64 // NaN if the fit has none
 }
 
-// Compare sets fits beside one another that were added the same rows in the same order,
-// the best leave-one-out density first.
+// Compare compares fits to which the same rows were added in the same order, the best leave-one-out
+// density first.
 //
-// The weights of stacking maximise Σ_i log Σ_k w_k exp(LOO_ik) over the simplex, a row counted as
-// often as its weight says. Rows without a LOO under one of the fits take no part in differences
-// and weights.
+// The stacking weights maximise Σ_i log Σ_k w_k exp(LOO_ik) over the simplex, each row counted with
+// its weight. Rows without a LOO under one of the fits are left out of differences and weights.
 //
 // Cost: O(n K²) for each of some 40 Newton steps.
 // Errors: no fits, fits that do not remember their rows, or different numbers of them.
@@ -89,11 +88,11 @@ func Compare(names []string, fits []*LOO) ([]Compared, error) {
 	return out, nil
 }
 
-// stack is the weights of stacking over rows that count so many times.
+// stack returns the stacking weights over rows counted with their weights, times.
 //
-// With p_ik = exp(row_ik - max_k row_ik) the maximum over the simplex is that of
-// (1/n) Σ_i t_i log (Pw)_i - Σ w, n = Σ t, over w >= 0: at it Σ w = 1. A barrier μ Σ log w keeps the steps
-// inside; at its maximum Σ w = 1 + K μ, and the objective is within K μ of the best.
+// With p_ik = exp(row_ik - max_k row_ik) the maximum over the simplex is that of (1/n) Σ_i t_i log
+// (Pw)_i - Σ w, n = Σ t, over w >= 0, where Σ w = 1. A barrier μ Σ log w keeps the steps inside; at
+// its maximum Σ w = 1 + K μ, and the objective is within K μ of the best.
 func stack(rows [][]float64, times []float64, k int) []float64 {
 	w := make([]float64, k)
 	for j := range w {
@@ -139,7 +138,7 @@ func stack(rows [][]float64, times []float64, k int) []float64 {
 }
 
 // newtonStep improves w for the barrier mu and returns the largest relative change. part are the
-// shares of the rows of p.
+// row weights of p divided by their sum.
 func newtonStep(p [][]float64, part, w []float64, mu float64) float64 {
 	k := len(w)
 	g, h := make([]float64, k), dense.New(k, k)

@@ -9,8 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/softmax"
 )
 
-// Comparisons are the Effects of several comparisons under one fit, of one response or of
-// classes.
+// Comparisons are the Effects of several comparisons under one fit, of one response or of classes.
 type Comparisons struct {
 	Fit     *kernels.Fit
 	one     *predict.Scorer
@@ -19,7 +18,7 @@ type Comparisons struct {
 	classes []*classEffects
 }
 
-// NewComparisons has no rows yet.
+// NewComparisons returns comparisons without rows.
 // Errors: those of NewEffects; a fit whose beliefs, covariance or likelihood are not valid.
 func NewComparisons(f *kernels.Fit, how []EffectOptions) (*Comparisons, error) {
 	if f == nil {
@@ -68,7 +67,7 @@ func (c *Comparisons) Features() *kernels.Dict {
 	return c.one.Features()
 }
 
-// Add takes rows of comparison k, as Effects.Add does.
+// Add adds rows to comparison k, as Effects.Add does.
 func (c *Comparisons) Add(ctx context.Context, k int, lo, hi *kernels.Batch) error {
 	if c.many != nil {
 		return c.classes[k].Add(ctx, lo, hi)
@@ -76,7 +75,7 @@ func (c *Comparisons) Add(ctx context.Context, k int, lo, hi *kernels.Batch) err
 	return c.of[k].Add(ctx, lo, hi)
 }
 
-// Merge adds the rows of o, which is of the same fit and comparisons.
+// Merge adds the rows of o, which must have the same fit and comparisons.
 func (c *Comparisons) Merge(o *Comparisons) {
 	for k, e := range c.of {
 		e.Merge(o.of[k])
@@ -86,7 +85,7 @@ func (c *Comparisons) Merge(o *Comparisons) {
 	}
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (c *Comparisons) Clone() *Comparisons {
 	d := &Comparisons{Fit: c.Fit}
 	if c.many != nil {
@@ -103,7 +102,7 @@ func (c *Comparisons) Clone() *Comparisons {
 	return d
 }
 
-// Size is the memory held, in bytes, roughly.
+// Size is the approximate memory held, in bytes.
 func (c *Comparisons) Size() int64 {
 	n := FitSize(c.Fit)
 	for _, e := range c.of {
@@ -115,7 +114,7 @@ func (c *Comparisons) Size() int64 {
 	return n
 }
 
-// Effect is what comparison k comes to: of a fit of classes for each of them.
+// Effect returns the effect of comparison k, one for each class of a fit with classes.
 // Errors: a gradient that is not finite.
 func (c *Comparisons) Effect(k int) ([]Effect, error) {
 	if c.many != nil {

@@ -14,37 +14,39 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Driver is what a column has to do with how the predictor varies over rows.
+// Driver describes a column's share in the variation of the predictor over rows.
 type Driver struct {
 	Column string
-	// Estimate is of the share Cov(s_c, s) / Var(s), s_c the column's part of the predictor s:
-	// shares add up to 1; one is below 0 where a column works against the others.
+	// Estimate is of the share Cov(s_c, s) / Var(s), s_c being the column's part of the predictor
+	// s. Shares add up to 1; that of a column that works against the others is negative.
 	predict.Estimate
 	Spread float64 // standard deviation of s_c over the rows, at the mean weights
 }
 
-// Drivers adds up how the parts that columns have in the linear predictor vary over rows, one of
-// weight w counted as w rows. With the covariance C of the features over the rows, kept as sums of their
-// products, the share of a column under weights w is
+// Drivers measures how the parts of the linear predictor that belong to columns vary over rows, a
+// row of weight w counted as w rows. With the covariance C of the features over the rows, kept as
+// sums of products, the share of a column under weights w is
 //
 //	Σ_{j in c} w_j (C w)_j / wᵀCw
 //
-// and Estimate is of its values under draws of the weights from the Gaussian that predicts (kernels.PredictiveScale), in most fits the posterior: a share is a ratio of
-// squares, far from linear where weights are not well known.
+// and Estimate is of its values under draws of the weights from the Gaussian that predicts
+// (kernels.PredictiveScale), in most fits the posterior: a share is a ratio of squares, far from
+// linear if weights are uncertain.
 //
-// Cost: O(k²) a row for k features; memory of the pairs of features that meet in rows; at the end that
-// of up to 512 draws of the weights, and as many products of the pairs: 64 draws where there are many.
+// Cost: O(k²) per row for k features; memory for the pairs of features that occur together in rows;
+// at the end, up to 512 draws of the weights and as many products with the pairs, 64 draws if there
+// are many.
 //
 // Source: the decomposition of a variance into covariances, [pratt1987].
 type Drivers struct {
 	*predict.Scorer
-	fit   *kernels.Fit // as it came: the mean weights; the Scorer's predicts
+	fit   *kernels.Fit // as given, with the mean weights; the Scorer's is the one that predicts
 	level float64
 	n     float64            // sum of the weights of rows
 	x     []float64          // Σ x_j
 	near  []float64          // Σ x_i x_j of features below nearBy, by rows of the lower triangle
 	far   map[uint64]float64 // of others, by i << 32 | j, i >= j
-	about []centre           // x is less these: products of numbers far from 0 have no digits of how they vary
+	about []centre           // subtracted from x: products of numbers far from 0 lose the digits in which they vary
 }
 
 // centre is the mean by which the fit standardised a column of numbers.
@@ -57,10 +59,10 @@ const (
 	nearBy    = 2048
 	mostDraws = 512
 	fewDraws  = 64
-	drawWork  = 1e9 // products that the draws take about
+	drawWork  = 1e9 // approximate number of products for all draws
 )
 
-// NewDrivers adds up no rows yet. A level of 0 is 0.95. Errors: those of predict.New.
+// NewDrivers returns drivers without rows. A level of 0 means 0.95. Errors: those of predict.New.
 func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
 	if level == 0 {
 		level = 0.95
@@ -75,7 +77,8 @@ func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
 	return &Drivers{Scorer: s, fit: f, level: level, about: centres(s)}, nil
 }
 
-// centres are those of the columns whose mean is far from 0 by how they vary; others may be 0 in most rows.
+// centres are those of the columns whose mean is far from 0 relative to their scale; others may be 0 in
+// most rows.
 func centres(s *predict.Scorer) (out []centre) {
 	const far = 1000 // squares lose six digits
 	for _, c := range s.Fit.Columns {
@@ -89,7 +92,7 @@ func centres(s *predict.Scorer) (out []centre) {
 	return out
 }
 
-// centred are the entries less the centres of all rows, one that is not there being 0.
+// centred are the entries minus the centres, an absent entry counting as 0.
 func (d *Drivers) centred(fs []uint32, xs []float64) ([]uint32, []float64) {
 	if len(d.about) == 0 {
 		return fs, xs
@@ -105,8 +108,8 @@ func (d *Drivers) centred(fs []uint32, xs []float64) ([]uint32, []float64) {
 	return fs, xs
 }
 
-// Add takes the rows of b, whose feature numbers are those of Features.
-// Errors: the cause of ctx when it is cancelled.
+// Add adds the rows of b, whose feature numbers are those of Features.
+// Errors: the cause of ctx if it is cancelled.
 func (d *Drivers) Add(ctx context.Context, b *kernels.Batch) error {
 	for i := range b.Len() {
 		if err := stop.Cause(ctx); err != nil {
@@ -154,13 +157,13 @@ func grown(x []float64, at int) []float64 {
 	return x
 }
 
-// Merge adds the rows of o, which is of the same fit.
+// Merge adds the rows of o, which must have the same fit.
 func (d *Drivers) Merge(o *Drivers) {
 	id := make([]uint32, o.Features().Len())
 	for k := range id {
 		f, err := d.Features().AddRaw(string(o.Features().Name(uint32(k))))
 		if err != nil {
-			return // a dictionary as large as that of o
+			return // only a dictionary as large as that of o
 		}
 		id[k] = f
 	}
@@ -180,7 +183,7 @@ type product struct {
 	x    float64
 }
 
-// pairs are the sums that are not 0, in order of their features.
+// pairs are the nonzero sums, in the order of their features.
 func (d *Drivers) pairs() []product {
 	var out []product
 	at := 0
@@ -197,7 +200,7 @@ func (d *Drivers) pairs() []product {
 	return out
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (d *Drivers) Clone() *Drivers {
 	c := *d
 	c.Scorer = d.Scorer.Clone()
@@ -205,12 +208,12 @@ func (d *Drivers) Clone() *Drivers {
 	return &c
 }
 
-// Size is the memory held, in bytes, roughly.
+// Size is the approximate memory held, in bytes.
 func (d *Drivers) Size() int64 {
 	return 512 + FitSize(d.Fit) + 8*int64(cap(d.x)+cap(d.near)) + 40*int64(len(d.far))
 }
 
-// columns are the columns of all features, and that of each, -1 for the intercept.
+// columns are the columns of all features, and the column of each feature, -1 for the intercept.
 func (d *Drivers) columns() (names []string, of []int) {
 	at := map[string]int{}
 	for f := range d.x {
@@ -231,8 +234,8 @@ func (d *Drivers) columns() (names []string, of []int) {
 	return names, of
 }
 
-// under are the parts a_c = Cov(s_c, s) of the columns under weights w, and where own is not nil Var(s_c).
-// It returns Var(s), 0 where that is rounding.
+// under computes the parts a_c = Cov(s_c, s) of the columns under weights w, and Var(s_c) if own is
+// not nil. It returns Var(s), 0 if that is only rounding.
 func (d *Drivers) under(w []float64, pairs []product, of []int, a, own []float64) (total float64) {
 	clear(a)
 	clear(own)
@@ -272,9 +275,9 @@ func (d *Drivers) under(w []float64, pairs []product, of []int, a, own []float64
 	return total
 }
 
-// Drivers are the columns, the largest share first; shares are NaN where the predictor does
-// not vary.
-// Errors: those of predict.Scorer.NewDraw; the cause of ctx when it is cancelled.
+// Drivers returns the columns, the largest share first; shares are NaN if the predictor does not
+// vary.
+// Errors: those of predict.Scorer.NewDraw; the cause of ctx if it is cancelled.
 func (d *Drivers) Drivers(ctx context.Context) ([]Driver, error) {
 	names, of := d.columns()
 	pairs := d.pairs()
@@ -312,7 +315,7 @@ func (d *Drivers) Drivers(ctx context.Context) ([]Driver, error) {
 	return out, nil
 }
 
-// shares are those of each column under draws of the weights; nil where a predictor does not vary.
+// shares are those of each column under draws of the weights; nil if a predictor does not vary.
 func (d *Drivers) shares(ctx context.Context, pairs []product, of []int, columns int) ([][]float64, error) {
 	draw, err := d.NewDraw()
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// EffectOptions are how an effect is measured.
+// EffectOptions say how an effect is computed.
 type EffectOptions struct {
 	Level  float64      // of the interval; 0 is 0.95
-	Kind   predict.Kind // Exact: weights integrated out; Plugin: at their mean, as R's delta method
-	Draws  int          // 0: by the delta method; else of so many joint draws of the weights
+	Kind   predict.Kind // Exact: weights integrated out; Plugin: at their mean, as in R's delta method
+	Draws  int          // 0: by the delta method; else by so many joint draws of the weights
 	Seed   uint64       // of the draws
-	Slopes bool         // dY/dX: rows come as a step to either side
-	Step   float64      // of Slopes: that step
+	Slopes bool         // dY/dX: the two versions of a row are a step to either side
+	Step   float64      // that step, with Slopes
 }
 
 func (o *EffectOptions) complete() error {
@@ -27,30 +27,29 @@ func (o *EffectOptions) complete() error {
 	return predict.CheckLevel(o.Level)
 }
 
-// Effect is the average over rows of what a change of one column does to the expected
-// response.
+// Effect is the average over rows of the change in the expected response when one column changes.
 type Effect struct {
-	Class string // whose probability changes; "" of one response
-	N     int64  // rows; the other numbers are NaN where there are none
+	Class string // whose probability changes; "" for a single response
+	N     int64  // rows; the other numbers are NaN without rows
 	predict.Estimate
 	Positive float64 // P(effect > 0)
 }
 
-// Effects adds up, for one comparison, the change of the expected response from a low to a
-// high version of each row: an average comparison; or its slope, an average slope, where
-// the two versions are a step to either side.
+// Effects accumulates, for one comparison, the change of the expected response from a low to a high
+// version of each row: an average comparison; or its slope, an average slope, if the two versions
+// are a step to either side.
 //
 //	comparison  f = g⁻¹(s_hi) - g⁻¹(s_lo),  ∂f/∂w = g⁻¹'(s_hi) x_hi - g⁻¹'(s_lo) x_lo
 //	slope       f = g⁻¹'(s) δ,              ∂f/∂w = g⁻¹'(s) d + g⁻¹''(s) δ x,   δ = dᵀw, d = dx/dz
 //
-// With Exact, functions of s are replaced by their expectations under the posterior, and the
-// slope has its own: E[g⁻¹'(s) δ] = E[g⁻¹'] E[δ] + E[g⁻¹”] Cov(s, δ). The average has the
-// gradient's average G, and the variance GᵀΣG: exact for the identity link, else to first
-// order in the posterior's spread.
+// With Exact, functions of s are replaced by their expectations under the posterior, and the slope
+// becomes E[g⁻¹'(s) δ] = E[g⁻¹'] E[δ] + E[g⁻¹”] Cov(s, δ). The average has the average gradient G,
+// and the variance GᵀΣG: exact for the identity link, otherwise to first order in the posterior's
+// spread.
 //
-// Cost: that of two predictors a row for a comparison, a microsecond or so under an arrowhead
-// covariance of one block weight, O(p²) at the end under a full one; with draws O(k) a row for
-// each of them, of k features. A slope under logit or cloglog is a sum over a grid besides.
+// Cost: that of two predictors per row for a comparison, about a microsecond under an arrowhead
+// covariance of one block weight, O(p²) at the end under a full one; with draws O(k) per row for
+// each draw, of k features. A slope under logit or cloglog also needs a sum over a grid.
 //
 // Source: the definitions of average comparisons and slopes of R's package marginaleffects.
 type Effects struct {
@@ -63,13 +62,13 @@ type Effects struct {
 	draw  *predict.Draw
 }
 
-// tally is how many rows there were, and the sum of their weights.
+// tally is the number of rows, and the sum of their weights.
 type tally struct {
 	n      int64
 	weight float64
 }
 
-// each calls add for the rows of b that have a weight, with it, and counts them.
+// each counts the rows of b with nonzero weight, and calls add with each and its weight.
 func (t *tally) each(ctx context.Context, b *kernels.Batch, add func(i int, w float64) error) error {
 	for i := range b.Len() {
 		if err := stop.Cause(ctx); err != nil {
@@ -88,10 +87,10 @@ func (t *tally) each(ctx context.Context, b *kernels.Batch, add func(i int, w fl
 	return nil
 }
 
-// merge adds the rows of o.
+// merge adds the counts of o.
 func (t *tally) merge(o tally) { t.n, t.weight = t.n+o.n, t.weight+o.weight }
 
-// NewEffects adds up no rows yet; effects of one fit may share a Scorer.
+// NewEffects returns effects without rows; effects of one fit may share a Scorer.
 // Errors: a level outside (0, 1); those of predict.Scorer.NewDraw.
 func NewEffects(s *predict.Scorer, o EffectOptions) (e *Effects, err error) {
 	if err := o.complete(); err != nil {
@@ -105,9 +104,9 @@ func NewEffects(s *predict.Scorer, o EffectOptions) (e *Effects, err error) {
 	return e, err
 }
 
-// Add takes the rows of lo and hi, two versions of the same rows, whose feature numbers are
-// those of Features. Weights are those of lo; a row of weight 2 counts twice.
-// Errors: a predictor that is not finite; the cause of ctx when it is cancelled.
+// Add adds the rows of lo and hi, two versions of the same rows, whose feature numbers are those of
+// Features. Weights are those of lo; a row of weight 2 counts twice.
+// Errors: a predictor that is not finite; the cause of ctx if it is cancelled.
 func (e *Effects) Add(ctx context.Context, lo, hi *kernels.Batch) error {
 	if err := e.each(ctx, lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
 		return err
@@ -132,7 +131,7 @@ func (e *Effects) Add(ctx context.Context, lo, hi *kernels.Batch) error {
 	return nil
 }
 
-// weight is that of row i.
+// weight is the weight of row i.
 func weight(b *kernels.Batch, i int) float64 {
 	if len(b.Weight) == 0 {
 		return 1
@@ -140,7 +139,7 @@ func weight(b *kernels.Batch, i int) float64 {
 	return b.Weight[i]
 }
 
-// change is f at known predictors.
+// change is f for known predictors.
 func (e *Effects) change(lo, hi float64) float64 {
 	if !e.o.Slopes {
 		return e.Lik.Response(hi) - e.Lik.Response(lo)
@@ -168,8 +167,8 @@ func (e *Effects) add(lo, hi *kernels.Batch, i int, w float64) error {
 		e.gradient(hi, i, w*db)
 		return nil
 	}
-	// s is quadratic in the step, m linear: with v(h) = v + 2 h c + h² u, and v known
-	// only at ±h, c is exact and v = (v(h) + v(-h))/2 - h² u.
+	// The variance of s is quadratic in the step, m linear: with v(h) = v + 2 h c + h² u, and v
+	// known only at ±h, c is exact and v = (v(h) + v(-h))/2 - h² u.
 	h := e.o.Step
 	slope, m := (mh-ml)/(2*h), 0.5*(ml+mh)
 	v, c := 0.0, 0.0
@@ -196,12 +195,12 @@ func (e *Effects) spread(lo, hi *kernels.Batch, i int) (float64, error) {
 	return v, err
 }
 
-// apart is row i of hi less that of lo, as f takes them.
+// apart is row i of hi minus that of lo, with the entries that f uses.
 func apart(n *predict.Names, f *kernels.Fit, lo, hi *kernels.Batch, i int) *kernels.Batch {
 	var b kernels.Batch
 	b.Reset()
 	fl, xl := n.Entries(f, lo, i)
-	xl = slices.Clone(xl) // the next call takes its place
+	xl = slices.Clone(xl) // the next call reuses its memory
 	fh, xh := n.Entries(f, hi, i)
 	same := func(k int) bool { return k < len(fl) && k < len(fh) && fl[k] == fh[k] && xl[k] == xh[k] }
 	signed := func(fs []uint32, xs []float64, sign float64) {
@@ -230,7 +229,7 @@ func (e *Effects) gradient(b *kernels.Batch, i int, by float64) {
 	}
 }
 
-// Merge adds the rows of o, which is of the same fit and options.
+// Merge adds the rows of o, which must have the same fit and options.
 func (e *Effects) Merge(o *Effects) {
 	e.merge(o.tally)
 	e.sum += o.sum
@@ -240,7 +239,7 @@ func (e *Effects) Merge(o *Effects) {
 		}
 		id, err := e.Features().AddRaw(string(o.Features().Name(uint32(f))))
 		if err != nil {
-			continue // a dictionary as large as that of o
+			continue // only a dictionary as large as that of o
 		}
 		for int(id) >= len(e.grad) {
 			e.grad = append(e.grad, 0)
@@ -252,7 +251,7 @@ func (e *Effects) Merge(o *Effects) {
 	}
 }
 
-// Clone is an independent copy with s, a clone of its Scorer.
+// Clone returns an independent copy with s, a clone of its Scorer.
 func (e *Effects) Clone(s *predict.Scorer) *Effects {
 	c := *e
 	c.Scorer = s
@@ -263,10 +262,10 @@ func (e *Effects) Clone(s *predict.Scorer) *Effects {
 	return &c
 }
 
-// Size is the memory held beside the Scorer, in bytes, roughly.
+// Size is the approximate memory held in addition to the Scorer, in bytes.
 func (e *Effects) Size() int64 { return 512 + 8*int64(cap(e.grad)+cap(e.draws)) }
 
-// Effect is what the rows come to: with draws their mean, deviation and quantiles.
+// Effect returns the effect over the rows: with draws, their mean, standard deviation and quantiles.
 // Errors: a gradient that is not finite.
 func (e *Effects) Effect() (Effect, error) {
 	out := noEffect("", e.n)

@@ -12,22 +12,22 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Point is what one row says of the predictions of its fit, logs in nats.
+// Point is what one row contributes to the assessment of its fit, logs in nats.
 type Point struct {
-	// LOO is the log density of the response given all other rows (predict.LeaveOut), NaN
-	// where taking the row out leaves no proper posterior.
+	// LOO is the log density of the response given all other rows (predict.LeaveOut), NaN if no
+	// proper posterior remains without the row.
 	LOO float64
 	LPD float64 // the same given all rows: log ∫ p(y | s) N(s; m, v) ds
 	// Penalty is the variance of log p(y | s) under N(m, v), the row's part of p_waic.
 	Penalty float64
-	// Reach says how far LOO can be trusted (predict.LeftOut).
+	// Reach indicates how far LOO can be trusted (predict.LeftOut).
 	Reach float64
-	Share float64 // of its predictor's precision (predict.LeftOut)
+	Share float64 // of its predictor's precision that is due to the row (predict.LeftOut)
 }
 
-// point is the Point of row i of b with s ~ N(m, v) under the posterior that it is part of. A
-// weight counts as so many equal rows: the Point is that of one, and LOO leaves one out. A learnt
-// dispersion of gaussian responses is averaged over.
+// point is the Point of row i of b, with s ~ N(m, v) under the posterior that includes it. A weight
+// counts as so many equal rows: the Point is that of one, and LOO leaves one out. A learnt
+// dispersion of gaussian responses is integrated out.
 //
 // Cost: some 64 evaluations of the likelihood for Penalty, and that of predict.LeaveOut.
 // Errors: those of predict.LeaveOut.
@@ -49,14 +49,14 @@ func (l *LOO) point(b *kernels.Batch, i int, m, v float64) (Point, error) {
 	return p, nil
 }
 
-// reach is over how many standard deviations a Gaussian is summed: the rest weighs 1e-16.
+// reach is over how many standard deviations a Gaussian is summed: the rest has weight 1e-16.
 const reach = 8.5
 
-// nodes is how many nodes over ±reach resolve what changes over a unit of s under a
-// deviation sd: the trapezoid rule converges faster than any power.
+// nodes is how many nodes over ±reach resolve what changes over a unit of s under a standard
+// deviation sd: the midpoint rule converges faster than any power.
 func nodes(sd float64) int { return int(min(max(64, 24*sd), 1024)) }
 
-// logMoments are mean and variance of log p(y | s), s ~ N(m, v).
+// logMoments are the mean and variance of log p(y | s), s ~ N(m, v).
 func logMoments(l lik.Likelihood, o lik.Obs, m, v float64) (mean, variance float64) {
 	at, _, _ := l.LogLik(o, m)
 	if v == 0 {
@@ -78,10 +78,10 @@ func logMoments(l lik.Likelihood, o lik.Obs, m, v float64) (mean, variance float
 	return at + mean, max(second/total-mean*mean, 0)
 }
 
-// LOO adds up the leave-one-out predictions of a fit for its own rows.
+// LOO accumulates the leave-one-out predictions of a fit for its own rows.
 //
-// A LOO is used by one goroutine at a time; the parts of several are merged. A row of weight w
-// counts as w rows.
+// A LOO is used by one goroutine at a time; several can be merged. A row of weight w counts as w
+// rows.
 type LOO struct {
 	*predict.Scorer
 	rows              int64
@@ -90,10 +90,11 @@ type LOO struct {
 	worst, shares     float64
 	by                predict.Factor
 	keep              bool
-	points, weights   []float64 // of each row LOO and its weight, if kept
+	points, weights   []float64 // LOO of each row and its weight, if kept
 }
 
-// NewLOO adds up no rows yet. by is the factor that rows have in f (engine.FactorOf), keep has it remember the rows one by one, as Compare needs.
+// NewLOO returns a LOO without rows. by is the factor that rows have in f (engine.FactorOf); keep
+// makes it remember the rows one by one, as Compare needs.
 // Errors: those of predict.New.
 func NewLOO(f *kernels.Fit, by predict.Factor, keep bool) (*LOO, error) {
 	s, err := predict.New(f)
@@ -103,10 +104,10 @@ func NewLOO(f *kernels.Fit, by predict.Factor, keep bool) (*LOO, error) {
 	return &LOO{Scorer: s, by: by, keep: keep}, nil
 }
 
-// Add takes the rows of b, whose feature numbers are those of Features.
+// Add adds the rows of b, whose feature numbers are those of Features.
 //
-// Errors: a response outside the support, a predictor that is not finite; with kernels.ErrRow,
-// and the rows before are taken; the cause of ctx when it is cancelled.
+// Errors: a response outside the support or a predictor that is not finite, which are
+// kernels.ErrRow and leave the rows before added; the cause of ctx if it is cancelled.
 func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 	if err := b.Check(); err != nil {
 		return err
@@ -129,7 +130,7 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 		l.penalty.add(p.Penalty, o.Weight)
 		l.worst = max(l.worst, p.Reach)
 		if p.Share > 0 && !math.IsInf(p.Share, 1) {
-			l.shares += p.Share * max(o.Weight, 1) // one of less than 1 is the whole row's
+			l.shares += p.Share * max(o.Weight, 1) // for a weight below 1, the share is that of a whole row
 		}
 		if l.keep {
 			l.points, l.weights = append(l.points, p.LOO), append(l.weights, o.Weight)
@@ -146,7 +147,7 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 	return nil
 }
 
-// Merge adds the rows of o, which is of the same fit.
+// Merge adds the rows of o, which must have the same fit.
 func (l *LOO) Merge(o *LOO) {
 	l.rows += o.rows
 	l.loo.merge(o.loo)
@@ -157,32 +158,33 @@ func (l *LOO) Merge(o *LOO) {
 	l.points, l.weights = append(l.points, o.points...), append(l.weights, o.weights...)
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (l *LOO) Clone() *LOO {
 	c := *l
 	c.Scorer, c.points, c.weights = l.Scorer.Clone(), slices.Clone(l.points), slices.Clone(l.weights)
 	return &c
 }
 
-// Size is the memory held, in bytes, roughly.
+// Size is the approximate memory held, in bytes.
 func (l *LOO) Size() int64 { return 256 + FitSize(l.Fit) + 8*int64(cap(l.points)+cap(l.weights)) }
 
-// LOOSummary is what the rows of a LOO come to, in the names of R's package loo; logs in
-// nats. Numbers are NaN where no row says anything.
+// LOOSummary is the summary of a LOO, in the terms of R's package loo; logs in nats. Numbers are
+// NaN if no row contributes to them.
 type LOOSummary struct {
 	N int64 // rows, of any weight
-	// ELPD is the sum of Point.LOO over the rows, one of weight w counted as w; SE its standard error
-	// √(n Var), LooIC -2 ELPD, PLoo the effective number of weights: the sum of Point.LPD less ELPD.
+	// ELPD is the sum of Point.LOO over the rows, a row of weight w counted as w; SE its standard
+	// error √(n Var), LooIC -2 ELPD, PLoo the effective number of weights: the sum of Point.LPD minus
+	// ELPD.
 	ELPD, SE, PLoo, LooIC float64
-	// ELPDWaic is the sum of Point.LPD less PWaic, the sum of Point.Penalty; Waic is -2 ELPDWaic.
+	// ELPDWaic is the sum of Point.LPD minus PWaic, the sum of Point.Penalty; Waic is -2 ELPDWaic.
 	ELPDWaic, PWaic, Waic float64
-	Warned                int64   // rows whose Reach is over predict.MaxReach
+	Warned                int64   // rows whose Reach exceeds predict.MaxReach
 	Failed                int64   // rows without a LOO; ELPD, SE, PLoo and LooIC are NaN if there are any
 	Worst                 float64 // the largest Reach
 	Status                string  // "ok", or what is wrong with the sums
 }
 
-// Summary is what the rows come to.
+// Summary returns the summary of the rows so far.
 func (l *LOO) Summary() LOOSummary {
 	n := l.lpd.n
 	s := LOOSummary{N: l.rows, Warned: l.warned, Failed: l.failed, Worst: l.worst}
@@ -208,7 +210,7 @@ func (l *LOO) Summary() LOOSummary {
 	if l.Fit.N > 0 && s.N > l.Fit.N {
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("%d rows, of which the fit has learnt %d at most: a row that it has not learnt cannot be left out of it", s.N, l.Fit.N))
 	}
-	if p := len(l.Fit.Beliefs); l.shares > 1.1*float64(p)+1 { // of approximations they are more by some per cents
+	if p := len(l.Fit.Beliefs); l.shares > 1.1*float64(p)+1 { // under approximations they exceed p by a few per cent
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("the leverages of the rows add up to %.4g, which is impossible for the rows of a fit with %d weights: it is of other rows, of a low rank or of weights that drift, and no row can be left out of it; these figures mean nothing", l.shares, p))
 	}
 	if l.rows > 0 && l.Beside().Held(l.Lik) {
@@ -225,13 +227,13 @@ func rowsHave(n int64) string {
 	return fmt.Sprintf("%d rows each have", n)
 }
 
-// moments are the mean and the spread of numbers.
+// moments are the weighted mean and sum of squared deviations of numbers.
 type moments struct {
-	n        float64 // sum of their weights
+	n        float64 // sum of the weights
 	mean, m2 float64
 }
 
-// add counts x as weight numbers.
+// add adds x, counted as weight numbers.
 func (a *moments) add(x, weight float64) {
 	if weight == 0 {
 		return
@@ -256,7 +258,7 @@ func (a *moments) merge(b moments) {
 	a.n += b.n
 }
 
-// variance is that of a sample; NaN of one number and fewer.
+// variance is the sample variance; NaN for one number or fewer.
 func (a *moments) variance() float64 {
 	if !(a.n > 1) {
 		return math.NaN()
@@ -264,7 +266,7 @@ func (a *moments) variance() float64 {
 	return a.m2 / (a.n - 1)
 }
 
-// FitSize is what a fit and its names hold, in bytes, roughly.
+// FitSize is the approximate memory of a fit and its names, in bytes.
 func FitSize(f *kernels.Fit) int64 {
 	return 96*int64(len(f.Beliefs)) + 8*int64(len(f.Covariance.Values))
 }

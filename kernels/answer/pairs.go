@@ -15,34 +15,34 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// PairAUC is the area under the ROC curve by leaving pairs out: the share of pairs of a row with 1
-// and one with 0 in which the expected response of the former is the larger, given all other rows,
-// ties counting half, and what is one to the digits that leaving out has (unsure). Leaving single rows out and ranking them together is biased below 1/2: each
-// row with 1 then is judged by a fit of fewer of these than any row with 0.
+// PairAUC is the area under the ROC curve with pairs left out: the proportion of pairs of a row
+// with 1 and one with 0 in which the former has the larger expected response given all other rows.
+// Ties count half, also those within the accuracy of leaving out (unsure). Leaving out single rows
+// and ranking them together is biased below 1/2: each row with 1 is then judged by a fit of fewer
+// such rows than any row with 0.
 //
 // A row of weight w counts as w rows, of which a pair has one.
 //
-// All pairs are judged while they are few. Of more rows, those that are judged are drawn, and tell
-// how far the pairs that single rows left out make are off; these are of all rows.
+// All pairs are judged if they are few. Otherwise the pairs to judge are drawn, and estimate the
+// error of comparing rows left out singly, which is done for all rows.
 //
-// It is used by one goroutine at a time; the parts of several are merged, which may change what is
-// drawn.
+// It is used by one goroutine at a time; several can be merged, which may change what is drawn.
 //
 // Source: [airola2011].
 type PairAUC struct {
 	*predict.Scorer
 	by     predict.Factor
-	single metric.Number // of rows that are left out one by one
+	single metric.Number // of rows left out one by one
 	n      [2]int64      // rows by response, without those of weight 0
-	rows   [2][]pairRow  // of these, drawn
-	most   int           // of rows that are drawn of each response; 0 before the first
-	bar    [2]uint64     // by response: rows that draw more are not drawn; 0 while all are
+	rows   [2][]pairRow  // a random sample of these
+	most   int           // size of the sample for each response; 0 before the first row
+	bar    [2]uint64     // by response: rows with a larger draw are not in the sample; 0 while all are
 	pair   kernels.Batch
 }
 
-// pairRow is a row with its predictor N(m, v), its part in that, and what all others expect of it.
+// pairRow is a row with its predictor N(m, v), its site, and its expected response given all others.
 type pairRow struct {
-	draw     uint64 // the least are kept
+	draw     uint64 // the rows with the smallest draws are kept
 	weight   float64
 	features []uint32
 	values   []float64
@@ -53,16 +53,16 @@ type pairRow struct {
 }
 
 const (
-	pairRows  = 16_384  // of each response that are drawn, fewer
-	fewRows   = 512     // but these, where they have more
-	pairKept  = 2e6     // entries together
-	mostPairs = 100_000 // that are judged
-	fewPairs  = 1000    // whatever they cost
-	pairWork  = 3e8     // products that judging them takes about
+	pairRows  = 16_384  // size of the sample for each response, at most
+	fewRows   = 512     // but at least these, if there are more
+	pairKept  = 2e6     // entries in total
+	mostPairs = 100_000 // pairs judged
+	fewPairs  = 1000    // at least, whatever they cost
+	pairWork  = 3e8     // approximate number of products for judging them
 )
 
-// NewPairAUC is of no rows yet; by is the factor that rows have in f (engine.FactorOf). Errors:
-// those of predict.New; a family whose responses are not 0 and 1.
+// NewPairAUC returns an area without rows; by is the factor that rows have in f (engine.FactorOf).
+// Errors: those of predict.New; a family whose responses are not 0 and 1.
 func NewPairAUC(f *kernels.Fit, by predict.Factor) (*PairAUC, error) {
 	s, err := predict.New(f.ForPrediction())
 	if err != nil {
@@ -74,8 +74,8 @@ func NewPairAUC(f *kernels.Fit, by predict.Factor) (*PairAUC, error) {
 	return &PairAUC{Scorer: s, by: by, single: metric.AUC()}, nil
 }
 
-// Add takes the rows of b, whose feature numbers are those of Features. Rows that cannot be left
-// out are not counted.
+// Add adds the rows of b, whose feature numbers are those of Features. Rows that cannot be left out
+// are not counted.
 // Errors: those of LOO.Add; several trials.
 func (a *PairAUC) Add(ctx context.Context, b *kernels.Batch) error {
 	if err := b.Check(); err != nil {
@@ -120,7 +120,7 @@ func (a *PairAUC) Add(ctx context.Context, b *kernels.Batch) error {
 	return nil
 }
 
-// mix is a permutation of the numbers that scatters them (splitmix64).
+// mix is a permutation of 64-bit numbers that scatters them (splitmix64).
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
@@ -128,7 +128,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// keep drops the rows that are not drawn.
+// keep drops the rows outside the sample.
 func (a *PairAUC) keep(k int) {
 	rows := a.rows[k]
 	slices.SortStableFunc(rows, func(x, y pairRow) int { return cmp.Compare(x.draw, y.draw) })
@@ -138,7 +138,7 @@ func (a *PairAUC) keep(k int) {
 	}
 }
 
-// Merge adds the rows of o, which is of the same fit.
+// Merge adds the rows of o, which must have the same fit.
 func (a *PairAUC) Merge(o *PairAUC) {
 	if err := a.single.Merge(o.single); err != nil {
 		panic(err) // both are of one kind
@@ -166,7 +166,7 @@ func (a *PairAUC) Merge(o *PairAUC) {
 	}
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (a *PairAUC) Clone() *PairAUC {
 	c := *a
 	c.Scorer, c.single, c.pair = a.Scorer.Clone(), a.single.Clone().(metric.Number), kernels.Batch{}
@@ -176,7 +176,7 @@ func (a *PairAUC) Clone() *PairAUC {
 	return &c
 }
 
-// Size is the memory held, in bytes, roughly.
+// Size is the approximate memory held, in bytes.
 func (a *PairAUC) Size() int64 {
 	n := 256 + FitSize(a.Fit) + a.single.Size()
 	for k := range a.rows {
@@ -187,8 +187,8 @@ func (a *PairAUC) Size() int64 {
 	return n
 }
 
-// Value is the area; NaN where one of the responses does not occur.
-// Errors: a predictor that is not finite; a cancelled ctx, with its cause.
+// Value is the area; NaN if one of the responses does not occur.
+// Errors: a predictor that is not finite; the cause of a cancelled ctx.
 func (a *PairAUC) Value(ctx context.Context) (float64, error) {
 	if a.n[0] == 0 || a.n[1] == 0 {
 		return math.NaN(), nil
@@ -219,7 +219,7 @@ func (a *PairAUC) Value(ctx context.Context) (float64, error) {
 	return min(max(a.single.Value()+off/float64(most), 0), 1), nil
 }
 
-// every is the area by all pairs.
+// every is the area over all pairs.
 func (a *PairAUC) every(ctx context.Context, ones, zeros []pairRow) (float64, error) {
 	sum, n := 0.0, 0.0
 	for i := range ones {
@@ -238,7 +238,7 @@ func (a *PairAUC) every(ctx context.Context, ones, zeros []pairRow) (float64, er
 	return sum / n, nil
 }
 
-// drawn draws from rows, each as often as its weight says.
+// drawn returns a function that draws from rows, in proportion to their weights.
 func drawn(rows []pairRow) func(*rand.Rand) *pairRow {
 	upTo, total, plain := make([]float64, len(rows)), 0.0, true
 	for i := range rows {
@@ -272,7 +272,7 @@ func (a *PairAUC) pairs() int {
 	return int(min(max(pairWork/each, fewPairs), mostPairs))
 }
 
-// first is 1 where a is the larger, 1/2 for a tie.
+// first is 1 if a is larger, 1/2 for a tie.
 func first(a, b float64) float64 {
 	switch {
 	case a > b:
@@ -283,16 +283,17 @@ func first(a, b float64) float64 {
 	return 0
 }
 
-// How far off a predictor is that has moved as rows were left out, for no row is learnt again: pairBend, on the scale of the
-// link, of the square, as the likelihood of the others is no parabola; pairSpread of it where the posterior is averaged
-// over variances, under any one of which it moves less.
+// Errors of a predictor that has moved by d as rows were left out, since no row is learnt again:
+// pairBend d² on the scale of the link, as the likelihood of the other rows is not a parabola;
+// pairSpread d if the posterior is averaged over variances, since it moves less under each of them.
 const (
 	pairBend   = 0.2
 	pairSpread = 0.1
 )
 
-// unsure is how near to each other two predictors, which have moved by as much when the pair was left out, are
-// one: levels of which the other rows say the same are, and what was left out would decide which is the larger.
+// unsure is the difference below which two predictors that moved by these amounts when the pair was
+// left out are a tie: levels about which the other rows say the same tie, and the left-out rows
+// must not decide between them.
 func (a *PairAUC) unsure(by ...float64) (e float64) {
 	for _, d := range by {
 		e += pairBend * d * d / a.Lik.Traits().Scale
@@ -303,7 +304,7 @@ func (a *PairAUC) unsure(by ...float64) (e float64) {
 	return e
 }
 
-// judge is first of the responses that all other rows expect of the two.
+// judge is first of the expected responses of the two rows given all others.
 func (a *PairAUC) judge(one, zero *pairRow) (float64, error) {
 	p := &a.pair
 	p.Reset()
@@ -318,7 +319,7 @@ func (a *PairAUC) judge(one, zero *pairRow) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if v == 0 { // one predictor but for a number, whatever the other rows say
+	if v == 0 { // predictors that differ by a constant, whatever the other rows say
 		return first(d, 0), nil
 	}
 	cov := 0.5 * (one.v + zero.v - v)

@@ -10,13 +10,12 @@ import (
 // responses are the expectations of the expected response g⁻¹(s) and of its first three
 // derivatives, s ~ N(m, v).
 //
-// Derivatives without a closed form are summed over a grid, good to 1e-9 and better. Under the
-// link log a predictor of deviation 4 and more is held, as
-// predict.Expected says.
+// Derivatives without a closed form are summed over a grid, accurate to 1e-9 or better. Under the
+// log link a predictor with a standard deviation of 4 or more is clamped, as in predict.Expected.
 func responses(l lik.Likelihood, m, v float64) (d [4]float64) {
 	d[0] = predict.Expected(l, predict.Exact, m, v)
 	switch t := l.Traits(); {
-	case t.LogMean: // and held alike
+	case t.LogMean: // and clamped alike
 		d[1], d[2], d[3] = d[0], d[0], d[0]
 	case t.Averaged != nil:
 		d[1], d[2], d[3] = t.Averaged(m, v)
@@ -44,17 +43,17 @@ func average(f func(s float64) (a, b, c float64), m, v float64) (a, b, c float64
 	return a / total, b / total, c / total
 }
 
-// logit is the chance of 1, whose tilted moments are expectations of the inverse link and of
-// its derivative. Those of cloglog are less exact than the grid.
+// logit is the Bernoulli likelihood with link logit, whose tilted moments are expectations of the
+// inverse link and its derivative. Those of cloglog are less accurate than the grid.
 var logit = func() lik.Likelihood {
 	l, err := lik.New("bernoulli", "logit", lik.Params{})
 	if err != nil {
-		panic(err) // the family is there
+		panic(err) // the family exists
 	}
 	return l
 }()
 
-// rising are the first two of responses; of log odds without a grid, as E g⁻¹'(s) = ∂Z/∂m with
+// rising are the first two of responses; for log odds without a grid, since E g⁻¹'(s) = ∂Z/∂m with
 // Z = E g⁻¹(s).
 func rising(l lik.Likelihood, m, v float64) (value, slope float64) {
 	if v > 0 && l.Traits().LogOdds {

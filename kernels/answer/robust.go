@@ -18,45 +18,45 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// ErrForm is in the errors of a posterior whose covariance tells too little, and says which
-// does not.
+// ErrForm is in the errors for a posterior with an insufficient form of covariance, and names a
+// method with a sufficient one.
 var ErrForm = errors.New("such as that of laplace")
 
 // RobustTypes are the corrections of Robust for few rows, in the names of R's sandwich.
 var RobustTypes = []string{"hc0", "hc1", "hc2", "hc3"}
 
-// MaxRobust is the largest number of weights whose robust covariance is written out.
+// MaxRobust is the largest number of weights for a robust covariance, which is stored in full.
 const MaxRobust = 5000
 
-// Robust gives a fit the covariance that its weights have when the rows vary otherwise than
-// the likelihood says, or in clusters: the sandwich
+// Robust gives a fit the covariance that its weights have if the rows vary otherwise than the
+// likelihood assumes, or in clusters: the sandwich
 //
 //	V = Σ (Σ⁻¹ - H + M) Σ,   H = Σ_i c_i x_i x_iᵀ,   M = Σ_i r_i² x_i x_iᵀ,
 //
-// with residual r and curvature c of the log likelihood at the mean weights, Σ the
-// posterior's covariance. Σ⁻¹ - H is what the prior knows; it stays as it is, so that V is Σ
-// where the model is true (M = H) and R's sandwich where the prior says nothing. With clusters
-// g, M = Σ_g u_g u_gᵀ, u_g = Σ_{i in g} r_i x_i.
+// with residual r and curvature c of the log likelihood at the mean weights, Σ the posterior's
+// covariance. Σ⁻¹ - H is the prior's precision; it is left as it is, so that V is Σ if the model is
+// true (M = H) and R's sandwich if the prior is flat. With clusters g, M = Σ_g u_g u_gᵀ, u_g = Σ_{i
+// in g} r_i x_i.
 //
-// Where Σ is wider than the rows alone leave it, as of a posterior that integrates over prior
-// variances, Σ⁻¹ - H knows less than nothing in some directions. There the rows' own H⁻¹ takes the place
-// of Σ about what they say (bread), and the width beyond stays:
+// If Σ is wider than the rows alone leave it, as for a posterior that integrates over prior
+// variances, Σ⁻¹ - H is negative in some directions. There the rows' own H⁻¹ replaces Σ for what
+// they determine (bread), and the width beyond it stays:
 //
 //	V = Σ + B (M - H) B,   B⁻¹ = H + (Σ⁻¹ - H)₊,
 //
-// with the part ₊ that is positive in the coordinates where Σ is 1: B ≤ Σ, so that V is a covariance.
+// with ₊ the positive part in the coordinates where Σ is 1: B ≤ Σ, so that V is a covariance.
 //
-// Type hc0 takes M as it is, times G/(G-1) for G clusters; hc1 times n/(n-k), with clusters
-// (n-1)/(n-k) G/(G-1), k the sum of the leverages: the number of weights where the prior says
-// nothing, and what the rows determine of them where it says something; hc2 and hc3 divide r²
-// by 1-h and (1-h)², h the row's leverage, and are for rows without clusters. hc0 is the
-// default, as that of R's sandwich() and of vcovCL() for a GLM; with few rows hc3 is safer.
+// Type hc0 uses M as it is, times G/(G-1) for G clusters; hc1 times n/(n-k), with clusters
+// (n-1)/(n-k) G/(G-1), k the sum of the leverages: the number of weights under a flat prior, and
+// otherwise how many of them the rows determine; hc2 and hc3 divide r² by 1-h and (1-h)², h the
+// row's leverage, and are for rows without clusters. hc0 is the default, as in R's sandwich() and
+// in vcovCL() for a GLM; with few rows hc3 is safer.
 //
-// A row of weight w is w rows: M has w r² x xᵀ, u_g w r x, r and h being those of one of them, and
-// n is the sum of the weights. A weight below 1 is that share of a row: h is the whole row's then.
+// A row of weight w is w rows: M has w r² x xᵀ, u_g w r x, r and h being those of one of them, and n
+// is the sum of the weights. A weight below 1 is that fraction of a row; h is then that of the whole
+// row.
 //
-// Cost: O(k²) a row for k features, O(p³) at the end; memory O(p²), with clusters O(p) for
-// each.
+// Cost: O(k²) per row for k features, O(p³) at the end; memory O(p²), with clusters O(p) for each.
 //
 // Sources: [zeileis2006]; [zeileis2020] for clusters.
 type Robust struct {
@@ -65,7 +65,7 @@ type Robust struct {
 	grouped  bool
 	n        int64
 	weight   float64   // of all rows
-	unknown  int64     // rows with features that the fit has no belief about
+	unknown  int64     // rows with features about which the fit has no belief
 	leverage float64   // of all rows
 	h, m     []float64 // packed lower triangles
 	clusters map[string][]float64
@@ -73,9 +73,9 @@ type Robust struct {
 	val      []float64
 }
 
-// NewRobust adds up no rows yet; kind is one of RobustTypes, "" for hc0.
-// Errors: those of predict.New; a kind that is none; a fit whose covariance is diagonal, or
-// of more than MaxRobust weights.
+// NewRobust returns a correction without rows; kind is one of RobustTypes, "" for hc0.
+// Errors: those of predict.New; an unknown kind; a fit whose covariance is diagonal, or has more
+// than MaxRobust weights.
 func NewRobust(f *kernels.Fit, kind string, grouped bool) (*Robust, error) {
 	if kind == "" {
 		kind = RobustTypes[0]
@@ -109,10 +109,10 @@ func NewRobust(f *kernels.Fit, kind string, grouped bool) (*Robust, error) {
 	return r, nil
 }
 
-// Add takes the rows of b, whose feature numbers are those of Features; with clusters,
-// cluster[i] names that of row i.
-// Errors: a response outside the support, a predictor that is not finite; the
-// cause of ctx when it is cancelled.
+// Add adds the rows of b, whose feature numbers are those of Features; with clusters, cluster[i]
+// names that of row i.
+// Errors: a response outside the support, a predictor that is not finite; the cause of ctx if it is
+// cancelled.
 func (r *Robust) Add(ctx context.Context, b *kernels.Batch, cluster []string) error {
 	if err := b.Check(); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (r *Robust) Add(ctx context.Context, b *kernels.Batch, cluster []string) er
 		if o.Weight == 0 {
 			continue
 		}
-		// w rows, each with the w-th part of residual and leverage
+		// These are w rows, each with one w-th of the residual and leverage.
 		rest := math.Max(1-f.Leverage/math.Max(o.Weight, 1), 1e-8)
 		square := f.Residual * f.Residual / o.Weight
 		switch r.kind {
@@ -166,7 +166,7 @@ func (r *Robust) Add(ctx context.Context, b *kernels.Batch, cluster []string) er
 	return nil
 }
 
-// entries are the beliefs that row i touches, in their order.
+// entries are the beliefs that row i uses, in order.
 func (r *Robust) entries(b *kernels.Batch, i int) {
 	fs, xs := r.Entries(r.Fit, b, i)
 	r.at, r.val = r.at[:0], r.val[:0]
@@ -185,7 +185,7 @@ func (r *Robust) entries(b *kernels.Batch, i int) {
 	}
 }
 
-// spread adds by x xᵀ to a packed triangle; at ascends.
+// spread adds by x xᵀ to a packed triangle; at is ascending.
 func spread(to []float64, at []int, x []float64, by float64) {
 	for k, i := range at {
 		row := to[i*(i+1)/2:]
@@ -195,7 +195,7 @@ func spread(to []float64, at []int, x []float64, by float64) {
 	}
 }
 
-// Merge adds the rows of o, which is of the same fit and type.
+// Merge adds the rows of o, which must have the same fit and type.
 func (r *Robust) Merge(o *Robust) {
 	r.n, r.weight, r.unknown, r.leverage = r.n+o.n, r.weight+o.weight, r.unknown+o.unknown, r.leverage+o.leverage
 	dense.Axpy(1, o.h, r.h)
@@ -209,7 +209,7 @@ func (r *Robust) Merge(o *Robust) {
 	}
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (r *Robust) Clone() *Robust {
 	c := *r
 	c.Scorer, c.h, c.m = r.Scorer.Clone(), slices.Clone(r.h), slices.Clone(r.m)
@@ -223,16 +223,16 @@ func (r *Robust) Clone() *Robust {
 	return &c
 }
 
-// Size is the memory held, in bytes, roughly.
+// Size is the approximate memory held, in bytes.
 func (r *Robust) Size() int64 {
 	return 512 + FitSize(r.Fit) + 8*int64(len(r.h)+len(r.m)) + int64(len(r.clusters))*(64+8*int64(len(r.Fit.Beliefs)))
 }
 
-// Robustly is the fit with the robust covariance, which is full. Its status says so where
-// the rows are not as many as the fit learnt from, or the clusters too few, and no longer that
-// responses vary more than their law allows, which is in the covariance now.
-// Errors: a single cluster; rows that the posterior's covariance does not fit; the cause of ctx
-// when it is cancelled.
+// Robustly returns the fit with the robust covariance, which is full. Its status says if there are
+// not as many rows as the fit learnt from, or too few clusters, and no longer says that responses
+// vary more than their distribution allows, which the covariance now includes.
+// Errors: a single cluster; rows that do not belong to the posterior's covariance; the cause of ctx
+// if it is cancelled.
 func (r *Robust) Robustly(ctx context.Context) (f *kernels.Fit, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -275,7 +275,7 @@ func (r *Robust) Robustly(ctx context.Context) (f *kernels.Fit, err error) {
 	return &out, r.factor(&out, at, v)
 }
 
-// unpacked is the part at of a packed triangle.
+// unpacked is the part of a packed triangle with the indices at, as a matrix.
 func unpacked(halt *stop.Stop, of []float64, at []int) *dense.Matrix {
 	m := dense.NewUnder(halt, len(at), len(at))
 	for a, i := range at {
@@ -288,7 +288,7 @@ func unpacked(halt *stop.Stop, of []float64, at []int) *dense.Matrix {
 	return m
 }
 
-// around is AᵀMA with t, else AMAᵀ.
+// around is AᵀMA if t is set, else AMAᵀ.
 func around(a, m *dense.Matrix, t bool) *dense.Matrix {
 	half, v := dense.NewUnder(a.Stop, m.Rows, m.Rows), dense.NewUnder(a.Stop, m.Rows, m.Rows)
 	dense.Gemm(half, 1, a, t, m, false, 0)
@@ -296,8 +296,8 @@ func around(a, m *dense.Matrix, t bool) *dense.Matrix {
 	return v
 }
 
-// bread is B: sigma itself where that is no wider than the rows leave it, but for rounding. With
-// Σ = LLᵀ and the eigenvalues s of LᵀHL it is L min(1, 1/s) Lᵀ in their coordinates.
+// bread is B: sigma itself unless it is wider than the rows leave it, by more than rounding. With Σ
+// = LLᵀ and the eigenvalues s of LᵀHL, B is L min(1, 1/s) Lᵀ in their coordinates.
 func (r *Robust) bread(sigma *dense.Matrix, at []int) (*dense.Matrix, error) {
 	l := dense.NewUnder(sigma.Stop, len(at), len(at))
 	dense.Copy(l, sigma)
@@ -332,7 +332,7 @@ func (r *Robust) bread(sigma *dense.Matrix, at []int) (*dense.Matrix, error) {
 	return b, nil
 }
 
-// meat is M as the type has it.
+// meat is M for the type.
 func (r *Robust) meat(halt *stop.Stop) []float64 {
 	n, m, by := r.weight, slices.Clone(r.m), 1.0
 	if r.kind == "hc1" {
@@ -348,7 +348,7 @@ func (r *Robust) meat(halt *stop.Stop) []float64 {
 		for k := range all {
 			all[k] = k
 		}
-		for _, name := range slices.Sorted(maps.Keys(r.clusters)) { // sums in one order
+		for _, name := range slices.Sorted(maps.Keys(r.clusters)) { // sums in a fixed order
 			halt.Check()
 			spread(m, all, r.clusters[name], 1)
 		}
@@ -363,7 +363,7 @@ func (r *Robust) meat(halt *stop.Stop) []float64 {
 func (r *Robust) factor(f *kernels.Fit, at []int, v *dense.Matrix) error {
 	var l *dense.Matrix
 	err := error(nil)
-	for _, more := range []float64{0, 1e-13, 1e-10} { // rounding, of a prior that says little
+	for _, more := range []float64{0, 1e-13, 1e-10} { // for rounding, under a nearly flat prior
 		l = dense.NewUnder(v.Stop, v.Rows, v.Cols)
 		for a := range v.Rows {
 			v.Stop.Row(a)
