@@ -7,12 +7,12 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Arrow is the covariance of an Arrowhead Normal: a block of d weights b and leaves tied
-// to it, each of which is independent of the others given the block,
+// Arrow is the covariance of an Arrowhead Normal: a block of d weights b and leaves tied to it,
+// each independent of the other leaves given the block,
 //
 //	w_k = Mean_k + h_kᵀ(b - Mean_b) + ε_k,   ε_k ~ N(0, Q_k)
 //
-// so that the precision matrix is a dense block, a diagonal, and what ties one to the other.
+// so that the precision matrix consists of a dense block, a diagonal, and the rows that connect them.
 type Arrow struct {
 	Block []int         // columns of the block, ascending
 	Leaf  []int         // columns of the leaves, ascending
@@ -23,7 +23,7 @@ type Arrow struct {
 	at []int // by column: its place in Block, or ^ its place in Leaf
 }
 
-// NewArrowhead returns the Normal over the columns of a; the arguments are kept.
+// NewArrowhead returns the Normal over the columns of a; the arguments are retained.
 // Cost: O(d²) for each leaf.
 func NewArrowhead(mean []float64, a *Arrow) *Normal {
 	g := &Normal{Form: Arrowhead, Mean: mean, Arrow: a, Var: make([]float64, len(mean))}
@@ -57,8 +57,8 @@ func (a *Arrow) At(j int) int { return a.at[j] }
 
 func (a *Arrow) stop() *stop.Stop { return a.L.Stop }
 
-// gather adds x times weight j to the row g of block inputs, and returns the variance that
-// it brings of its own.
+// gather adds x times weight j to the row g of block inputs, and returns the variance that is its
+// own.
 func (a *Arrow) gather(j int, x float64, g []float64) float64 {
 	k := a.at[j]
 	if k >= 0 {
@@ -69,7 +69,7 @@ func (a *Arrow) gather(j int, x float64, g []float64) float64 {
 	return x * x * a.Q[^k]
 }
 
-// quad is gᵀPg; u is room for d numbers.
+// quad is gᵀPg; u is scratch for d numbers.
 func (a *Arrow) quad(g, u []float64) float64 {
 	clear(u)
 	for i, x := range g {

@@ -6,28 +6,27 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Factor is exp(-Times/2 (x - Mean)ᵀ(R Rᵀ)⁻¹(x - Mean)), R lower triangular: a Gaussian
-// without its constant, Times often. A negative Times divides.
+// Factor is exp(-Times/2 (x - Mean)ᵀ(R Rᵀ)⁻¹(x - Mean)), R lower triangular: an unnormalised
+// Gaussian, to the power Times. A negative Times divides.
 type Factor struct {
 	Times float64
 	Root  *dense.Matrix // p x p
-	Mean  []float64     // less that of what is multiplied
+	Mean  []float64     // relative to the mean of the Gaussian that is multiplied
 }
 
-// Multiply multiplies N(0, A Aᵀ), A lower triangular, by factors and by exp(νᵀx - xᵀΔx/2);
-// delta and nu may be nil. It returns lower triangular root and mean of the
-// product, log |Σ⁻¹| + log |A Aᵀ|, and the squared distance of the factors, Σ Times |R⁻¹Mean|²
-// - meanᵀΣ⁻¹mean.
+// Multiply multiplies N(0, A Aᵀ), A lower triangular, by factors and by exp(νᵀx - xᵀΔx/2); delta
+// and nu may be nil. It returns the lower triangular root and the mean of the product, log |Σ⁻¹| +
+// log |A Aᵀ|, and the squared distance of the factors, Σ Times |R⁻¹Mean|² - meanᵀΣ⁻¹mean.
 //
 // With T = R⁻¹A for each factor
 //
 //	Σ = A (I + M)⁻¹ Aᵀ,  M = Σ Times TᵀT + AᵀΔA,  mean = A (I + M)⁻¹ (Σ Times TᵀR⁻¹Mean + Aᵀν)
 //
-// so that no covariance and no precision is formed, and the mean is as exact, relatively, as
-// the means are close: with A the narrowest of posteriors I + M is near the identity, however
-// much better some directions are known than others.
+// so that neither a covariance nor a precision is formed, and the relative error of the mean is
+// small if the means are close: with A the narrowest of the posteriors, I + M is near the identity,
+// however much better some directions are known than others.
 //
-// Cost: O(p³) a factor. Errors: ErrNotPD where the product is improper.
+// Cost: O(p³) per factor. Errors: ErrNotPD if the product is improper.
 func Multiply(a *dense.Matrix, factors []Factor, delta *dense.Matrix, nu []float64) (root *dense.Matrix, mean []float64, logDet, apart float64, err error) {
 	p := a.Rows
 	mid, term := dense.NewUnder(a.Stop, p, p), dense.NewUnder(a.Stop, p, p)

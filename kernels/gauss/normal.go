@@ -13,7 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Form is how a Normal keeps its covariance.
+// Form is the form in which a Normal stores its covariance.
 type Form int
 
 const (
@@ -27,10 +27,10 @@ var forms = [...]string{"diagonal", "full", "lowrank", "arrowhead"}
 
 func (f Form) String() string { return forms[f] }
 
-// HasRank says whether the form has a rank.
+// HasRank reports whether the form has a rank.
 func (f Form) HasRank() bool { return f == LowRank || f == Arrowhead }
 
-// ParseForm is the form of that name. Errors: any other name.
+// ParseForm returns the named form. Errors: an unknown name.
 func ParseForm(name string) (Form, error) {
 	for f, known := range forms {
 		if name == known {
@@ -42,12 +42,12 @@ func ParseForm(name string) (Form, error) {
 
 // Normal is N(Mean, Σ) over p weights. All variances are positive.
 //
-// LowRank keeps what r directions of data removed from a diagonal prior, the
-// form that Woodbury's identity gives every low-rank posterior.
+// LowRank stores what r directions of data removed from a diagonal prior, the form that Woodbury's
+// identity gives every low-rank posterior.
 type Normal struct {
 	Form  Form
 	Mean  []float64
-	Var   []float64     // the diagonal of Σ, whatever the form
+	Var   []float64     // the diagonal of Σ, in every form
 	L     *dense.Matrix // Full: lower Cholesky factor, p x p
 	D     []float64     // LowRank
 	F     *dense.Matrix // LowRank: p x r
@@ -59,12 +59,12 @@ type Normal struct {
 // ErrNotPD is wrapped by errors about a covariance that is not positive definite.
 var ErrNotPD = errors.New("covariance is not positive definite")
 
-// NewDiagonal returns N(mean, diag(variance)); the slices are kept.
+// NewDiagonal returns N(mean, diag(variance)); the slices are retained.
 func NewDiagonal(mean, variance []float64) *Normal {
 	return &Normal{Form: Diagonal, Mean: mean, Var: variance}
 }
 
-// NewFull returns N(mean, L Lᵀ); the arguments are kept.
+// NewFull returns N(mean, L Lᵀ); the arguments are retained.
 func NewFull(mean []float64, l *dense.Matrix) *Normal {
 	g := &Normal{Form: Full, Mean: mean, L: l, Var: make([]float64, len(mean))}
 	for i := range g.Var {
@@ -75,8 +75,8 @@ func NewFull(mean []float64, l *dense.Matrix) *Normal {
 	return g
 }
 
-// NewLowRank returns N(mean, diag(d) - F Fᵀ); the arguments are kept. A variance
-// that rounding makes zero or less is an error.
+// NewLowRank returns N(mean, diag(d) - F Fᵀ); the arguments are retained. A variance that is not
+// positive after rounding is an error.
 func NewLowRank(mean, d []float64, f *dense.Matrix) (*Normal, error) {
 	g := &Normal{Form: LowRank, Mean: mean, D: d, F: f, Var: make([]float64, len(mean))}
 	for i := range g.Var {
@@ -90,7 +90,7 @@ func NewLowRank(mean, d []float64, f *dense.Matrix) (*Normal, error) {
 	return g, nil
 }
 
-// stop is what ends operations on g's matrix.
+// stop is what interrupts operations on g's matrix.
 func (g *Normal) stop() *stop.Stop {
 	switch g.Form {
 	case Full:
@@ -106,8 +106,8 @@ func (g *Normal) stop() *stop.Stop {
 // Dim is the number of weights.
 func (g *Normal) Dim() int { return len(g.Mean) }
 
-// Linear gives mean and variance of Σ x_k w_{col_k} for one sparse row. scratch
-// is grown as needed and may be nil.
+// Linear returns the mean and variance of Σ x_k w_{col_k} for one sparse row. scratch is grown as
+// needed and may be nil.
 //
 // Cost: O(k) diagonal, O(k r) low rank, O(k p) full, O(d² + k d) arrowhead.
 func (g *Normal) Linear(col []uint32, x []float64, scratch *[]float64) (mean, variance float64) {
@@ -159,7 +159,7 @@ func room(scratch *[]float64, n int) []float64 {
 	return u
 }
 
-// MulCov sets dst = Σ x. Cost: O(p), O(p r) or O(p²).
+// MulCov sets dst = Σ x. Cost: O(p) diagonal, O(p r) low rank, O(p²) full.
 func (g *Normal) MulCov(dst, x []float64) {
 	switch g.Form {
 	case Diagonal:
@@ -188,7 +188,7 @@ func (g *Normal) MulCov(dst, x []float64) {
 	}
 }
 
-// MulPrec sets dst = Σ⁻¹ x. Cost: as MulCov, and O(p r²) once for LowRank.
+// MulPrec sets dst = Σ⁻¹ x. Cost: that of MulCov, and once O(p r²) for LowRank.
 func (g *Normal) MulPrec(dst, x []float64) error {
 	switch g.Form {
 	case Diagonal:
@@ -221,7 +221,7 @@ func (g *Normal) MulPrec(dst, x []float64) error {
 	return nil
 }
 
-// capacitance is the Cholesky factor of I - FᵀD⁻¹F, kept.
+// capacitance is the Cholesky factor of I - FᵀD⁻¹F, cached.
 func (g *Normal) capacitance() (*dense.Matrix, error) {
 	if g.cap != nil {
 		return g.cap, nil
@@ -298,7 +298,7 @@ func (g *Normal) Cov(dst *dense.Matrix) {
 	}
 }
 
-// Diag is D of a low-rank form, the variances of the others.
+// Diag is D of a low-rank form, else the variances.
 func (g *Normal) Diag() []float64 {
 	if g.Form == LowRank {
 		return g.D
@@ -306,8 +306,8 @@ func (g *Normal) Diag() []float64 {
 	return g.Var
 }
 
-// WithVariances is g with other variances for the weights of which of says so. They are
-// independent of all others in g, which is no Arrowhead.
+// WithVariances is g with other variances for the weights for which of returns ok. These must be
+// independent of all others in g, which must not be an Arrowhead.
 func (g *Normal) WithVariances(of func(j int) (v float64, ok bool)) (*Normal, error) {
 	d := slices.Clone(g.Diag())
 	l := g.L
@@ -331,7 +331,7 @@ func (g *Normal) WithVariances(of func(j int) (v float64, ok bool)) (*Normal, er
 	return NewLowRank(g.Mean, d, g.F)
 }
 
-// Prec sets dst (p x p, symmetric) to Σ⁻¹. An Arrowhead is made Full for it.
+// Prec sets dst (p x p, symmetric) to Σ⁻¹. An Arrowhead is converted to Full first.
 func (g *Normal) Prec(dst *dense.Matrix) error {
 	switch g.Form {
 	case Full:
@@ -361,7 +361,7 @@ func (g *Normal) Prec(dst *dense.Matrix) error {
 	return nil
 }
 
-// ToFull returns g in Full form; g itself where it is full already.
+// ToFull returns g in Full form, or g itself if it is full already.
 // Cost: O(p³) for LowRank and Arrowhead.
 func (g *Normal) ToFull() (*Normal, error) {
 	if g.Form == Full {

@@ -9,16 +9,15 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Product multiplies posteriors over the same weights that started from one
-// prior, the prior counted once: Λ = Λ0 + Σ(Λk - Λ0), and the same for precision
-// times mean. logC is log ∫ Πqk / p^(K-1), what the sum of the parts' log
-// evidences lacks.
+// Product multiplies posteriors over the same weights that started from one prior, the prior
+// counted once: Λ = Λ0 + Σ(Λk - Λ0), and likewise for precision times mean. logC is log ∫ Πqk /
+// p^(K-1), which the joint log evidence has beyond the sum of the parts' log evidences.
 //
-// The product is Diagonal when all are, LowRank when none is Full and the ranks
-// add up to less than the weights, else Full.
+// The product is Diagonal if all are, LowRank if none is Full and the ranks add up to less than the
+// number of weights, else Full.
 //
 // Cost: O(K p³) for Full, O(p (Σ ranks)²) for LowRank.
-// Errors: ErrNotPD when the product is improper.
+// Errors: ErrNotPD if the product is improper.
 func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err error) {
 	p := prior.Dim()
 	halt := prior.stop()
@@ -44,7 +43,7 @@ func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err er
 	if err != nil {
 		return nil, 0, err
 	}
-	// All is about the narrowest part: what it shares with the others does not cancel.
+	// All is relative to the narrowest part: what it shares with the others does not cancel.
 	norms, base := make([]float64, len(parts)), 0
 	for k, q := range parts {
 		if norms[k], err = q.LogDet(); err != nil {
@@ -89,7 +88,7 @@ func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err er
 }
 
 // pull is the precision times mean of the product, and the squared distance of its factors,
-// about the mean of part base.
+// relative to the mean of part base.
 func pull(prior *Normal, parts []*Normal, base int) (nu []float64, apart float64, err error) {
 	p := prior.Dim()
 	nu = make([]float64, p)
@@ -120,7 +119,7 @@ func less(a, b []float64) []float64 {
 	return d
 }
 
-// diagonals is the sum of the parts' diagonal precision terms, the prior's once.
+// diagonals is the sum of the diagonal precision terms of the parts, with the prior counted once.
 func diagonals(prior *Normal, parts []*Normal) ([]float64, error) {
 	lam := make([]float64, prior.Dim())
 	for i, v := range prior.Var {
@@ -174,7 +173,7 @@ func lowRankProduct(prior *Normal, parts []*Normal, rank int, halt *stop.Stop) (
 	return FromPrecision(make([]float64, len(lam)), lam, b)
 }
 
-// HalfPrec is B with Σ⁻¹ = D⁻¹ + BᵀB, r x p, of a LowRank covariance; of others B has no rows.
+// HalfPrec is B, r x p, in Σ⁻¹ = D⁻¹ + BᵀB for a LowRank covariance; otherwise B has no rows.
 // Cost: O(p r²). Errors: a covariance that is not positive definite.
 func (g *Normal) HalfPrec() (*dense.Matrix, error) {
 	if g.Form != LowRank || g.F == nil {
@@ -196,8 +195,8 @@ func (g *Normal) HalfPrec() (*dense.Matrix, error) {
 	return b, nil
 }
 
-// FromPrecision returns the LowRank Normal with precision diag(lam) + BᵀB, B r x p;
-// mean is kept. Woodbury: D = 1/lam, F = D Bᵀ C⁻ᵀ with C Cᵀ = I + B D Bᵀ.
+// FromPrecision returns the LowRank Normal with precision diag(lam) + BᵀB, B r x p; mean is
+// retained. Woodbury: D = 1/lam, F = D Bᵀ C⁻ᵀ with C Cᵀ = I + B D Bᵀ.
 // Cost: O(p r²).
 func FromPrecision(mean, lam []float64, b *dense.Matrix) (*Normal, error) {
 	d := make([]float64, len(lam))
@@ -224,8 +223,8 @@ func FromPrecision(mean, lam []float64, b *dense.Matrix) (*Normal, error) {
 	return NewLowRank(mean, d, f.T())
 }
 
-// fullProduct is the product and the squared distance of its factors, less the part of
-// logC's determinants that is not the parts'.
+// fullProduct is the product and the squared distance of its factors, minus the determinants in
+// logC that are not those of the parts.
 func fullProduct(prior *Normal, parts []*Normal, base int) (post *Normal, d float64, err error) {
 	var factors []Factor
 	add := func(q *Normal, times float64) error {

@@ -7,15 +7,15 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Root is a square root A of a covariance, Σ = A Aᵀ: it turns independent standard
-// normals z into a draw A z, and coordinates z into weights.
+// Root is a square root A of a covariance, Σ = A Aᵀ: it turns independent standard normals z into a
+// draw A z, and whitened coordinates z into weights.
 //
 //   - diagonal: A = diag(sd)
 //   - full: A = L
 //   - lowrank: A = D^½ (I - H Hᵀ) with D^-½F = G, GᵀG = R S² Rᵀ and
 //     H = G R (I + (I - S²)^½)^-½, since (I - H Hᵀ)² = I - G Gᵀ.
 type Root struct {
-	Of    *Normal       // whose covariance it is; nil for Scaled
+	Of    *Normal       // the Normal with that covariance; nil for Scaled
 	Scale []float64     // sd or √D; nil for full
 	L     *dense.Matrix // full
 	H     *dense.Matrix // lowrank, p x r
@@ -59,7 +59,7 @@ func (g *Normal) Root() (*Root, error) {
 			return nil, fmt.Errorf("the low-rank part takes %v of a unit variance: %w", s2, ErrNotPD)
 		}
 		r.q[j] = math.Sqrt(1 - s2)
-		// S² is 0 in directions that F does not have: nothing is divided by it.
+		// S² is 0 in directions that F lacks: nothing is divided by it.
 		f := 1 / math.Sqrt(1+r.q[j])
 		for i := range k {
 			w.Row(i)[j] *= f
@@ -203,7 +203,7 @@ func (r *Root) Precisions() []float64 {
 	return lambda
 }
 
-// Variances are those of A z: the diagonal of Σ.
+// Variances returns the variances of A z: the diagonal of Σ.
 func (r *Root) Variances() []float64 {
 	if r.L != nil {
 		v := make([]float64, r.L.Rows)
