@@ -12,22 +12,22 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Beside is what a fit has learnt beside its weights, in which a row that is left out has its part
-// too. The zero Beside is of a fit that has learnt nothing else.
+// Beside is what a fit has learnt in addition to its weights; a row that is left out has
+// contributed to it too. The zero Beside belongs to a fit that has learnt nothing else.
 type Beside struct {
-	// Scale and Freedom are of the posterior of the dispersion, a scaled inverse chi-square law: the
-	// one whose root has the mean and deviation that the fit says. Freedom is 0 where the dispersion
-	// was given, or its posterior is not known.
+	// Scale and Freedom describe the posterior of the dispersion, a scaled inverse chi-square
+	// distribution: the one whose square root has the fit's mean and standard deviation. Freedom is
+	// 0 if the dispersion was given, or its posterior is unknown.
 	Scale, Freedom float64
-	// Shape is the variance of the logarithm of the shape, 0 where it was given; ShapeUnbound where the rows do
-	// not bound it. ShapeMode is the mode of the logarithm.
+	// Shape is the variance of the logarithm of the shape, 0 if it was given, and ShapeUnbound if
+	// the rows do not bound it. ShapeMode is the mode of the logarithm.
 	Shape, ShapeMode float64
 	// Varied says that the fit learnt the variance of a column of levels and averaged over it: the
-	// variance of a predictor then is more than it is under any one of them.
+	// variance of a predictor is then larger than under any one of them.
 	Varied bool
 }
 
-// BesideOf is what f has learnt.
+// BesideOf returns what f has learnt in addition to its weights.
 func BesideOf(f *kernels.Fit) Beside {
 	var b Beside
 	for k := range f.Columns {
@@ -49,11 +49,11 @@ func BesideOf(f *kernels.Fit) Beside {
 	return b
 }
 
-// ShapeUnbound is the variance of the logarithm of a shape from which on a fit does not say it.
+// ShapeUnbound is the variance of the logarithm of a shape from which on a fit does not report it.
 const ShapeUnbound = 4
 
-// Drawn are a dispersion and a shape from the posterior of those of f, each by itself: as they are where they
-// were given, and where their posterior is not known. ok says that one was drawn.
+// Drawn returns a dispersion and a shape drawn independently from their posteriors in f, or their
+// values if they were given or their posterior is unknown. ok says that one was drawn.
 func (b Beside) Drawn(f *kernels.Fit, src rand.Source) (p lik.Params, ok bool) {
 	p = lik.Params{Dispersion: f.Dispersion, Shape: or0(f.Shape)}
 	if b.Freedom > 1 {
@@ -66,12 +66,12 @@ func (b Beside) Drawn(f *kernels.Fit, src rand.Source) (p lik.Params, ok bool) {
 	return p, known || b.Freedom > 1
 }
 
-// anewFrom is from which share on a row is asked what its predictor would be without its level.
+// anewFrom is the leverage from which on a row's predictor is also computed without its level.
 const anewFrom = 0.3
 
 // conditional is the variance of the row's predictor under one value of what was learnt, v being
-// that over all of them: no more than where the row alone tells of its levels, whose predictor then
-// has the variance that anew says. n is the influence of the row.
+// that over all values: at most what it is if only this row informs about its levels, whose
+// predictor then has the variance that anew returns. n is the influence of the row.
 func (b Beside) conditional(l lik.Likelihood, n Influence, v float64, anew func() (m, v float64, err error)) (float64, error) {
 	if _, ok := l.(lik.Dispersed); !ok || !b.Varied || anew == nil || !(n.Leverage > anewFrom) {
 		return v, nil
@@ -83,13 +83,13 @@ func (b Beside) conditional(l lik.Likelihood, n Influence, v float64, anew func(
 	return min(v, a/(1+n.Curvature*a)), nil
 }
 
-// A cavity is the row's own from wideCavity of the variance on that its predictor has with new levels,
-// where its deviation is beyond wideScale scales of the likelihood, as it is of separated responses.
+// A cavity is due to the row alone if its variance is at least wideCavity of that with new levels, and
+// its standard deviation more than wideScale scales of the likelihood, as for separated responses.
 const wideCavity, wideScale = 0.5, 4.0
 
-// asNew is out, the row of o left out by its moments, where other rows tell of its levels. Where they
-// do not, what a posterior averaged over variances has of them is the row's own, however wide: they
-// are new ones then, as they are to those rows, and the row is to be warned of.
+// asNew is out, the row of o left out by its moments, if other rows inform about its levels. If not,
+// a posterior averaged over variances has learnt the levels from the row itself, however wide they
+// are: they are then treated as new, as they are to the other rows, and Reach warns of the row.
 func (b Beside) asNew(l lik.Likelihood, o lik.Obs, out LeftOut, anew func() (m, v float64, err error)) (LeftOut, error) {
 	wide := wideScale * l.Traits().Scale
 	if _, ok := l.(lik.Dispersed); ok || !b.Varied || anew == nil || !(out.Variance > wide*wide) {
@@ -104,16 +104,16 @@ func (b Beside) asNew(l lik.Likelihood, o lik.Obs, out LeftOut, anew func() (m, 
 	return out, nil
 }
 
-// leastNoise is how much of the sum of squares is left at least where a row is taken out of it: its
-// law is known by two moments, from which no less can be told.
+// leastNoise is the least proportion of the sum of squares that remains when a row is left out: its
+// distribution is known by two moments, which do not determine less.
 const leastNoise = 0.02
 
-// without takes the row of o, of weight up to 1, out of gaussian responses with a learnt dispersion:
-// with the dispersion D of l, leverage h = v/D, e = y - m, and S ν for the sum of squares,
+// without takes the row of o, of weight up to 1, out of gaussian responses with a learnt
+// dispersion: with the dispersion D of l, leverage h = v/D, e = y - m, and sum of squares S ν,
 //
 //	S' (ν-1) = S ν - e²/(1-h),   y ~ t(m - e h/(1-h), S' (1 + h/(1-h))) of ν-1 degrees of freedom
 //
-// which is exact where the prior of the weights says little or is in units of the dispersion. e²/(1-h)
+// which is exact if the prior of the weights is nearly flat or in units of the dispersion. e²/(1-h)
 // in units of S ν is the tail index of the ratios 1/p(y | s, D).
 //
 // Source: the externally studentised residual, [cook1982], section 2.2.
@@ -125,7 +125,7 @@ func (b Beside) without(l lik.Dispersed, o lik.Obs, m, v float64) (out LeftOut, 
 	tail = w * e * e / rest / squares
 	left := squares * max(1-tail, leastNoise)
 	nu := b.Freedom - w
-	by := squares / d // D divides the squares by that
+	by := squares / d // D is the sum of squares divided by this
 	out.Dispersion = left / max(by-w, 0.5*by)
 	out.Share = w * h
 	out.Mean = m - w*h/rest*e
@@ -134,8 +134,8 @@ func (b Beside) without(l lik.Dispersed, o lik.Obs, m, v float64) (out LeftOut, 
 	return out, tail
 }
 
-// LogDensity is that of the response of o, of weight 1, when the predictor is N(m, v) under the
-// dispersion or shape of l, and that is known as b says.
+// LogDensity is the log density of the response of o, with weight 1, when the predictor is N(m, v)
+// under the dispersion or shape of l, which is uncertain as b says.
 func (b Beside) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	if d, ok := b.studentised(l); ok {
 		return logT(o.Y-m, b.Scale*(1+v/d.Dispersion()), b.Freedom)
@@ -148,10 +148,10 @@ func (b Beside) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	return l.Moments(o, m, v).LogZ
 }
 
-// Penalty is the variance of the log density of a response over the weights and what else was learnt: of
-// gaussian ones the dispersion, with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e = y - m that of
-// ½ log u - ½ (√u e - √h z)², of others the shape. over is mean and variance of the log density under
-// a likelihood, the predictor being N(m, v). false where nothing else is learnt.
+// Penalty is the variance of the log density of a response over the weights and what else was learnt:
+// for gaussian responses the dispersion, with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e = y - m
+// the variance of ½ log u - ½ (√u e - √h z)², for others the shape. over returns the mean and variance
+// of the log density under a likelihood, the predictor being N(m, v). false if nothing else is learnt.
 func (b Beside) Penalty(l lik.Likelihood, o lik.Obs, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) (float64, bool) {
 	if _, ok := b.shaped(l); ok {
 		p := b.shapedPenalty(l, m, v, over)
@@ -167,22 +167,22 @@ func (b Beside) Penalty(l lik.Likelihood, o lik.Obs, m, v float64, over func(l l
 	return 0.25*(trigamma(shape)+r*r*shape) - 0.5*r + r*h*shape + 0.5*h*h, true
 }
 
-// studentised says whether responses are gaussian about the predictor with a dispersion that was learnt.
+// studentised reports whether responses are gaussian about the predictor with a learnt dispersion.
 func (b Beside) studentised(l lik.Likelihood) (lik.Dispersed, bool) {
 	d, ok := l.(lik.Dispersed)
 	return d, ok && b.Freedom > 1 && l.Traits().Gaussian
 }
 
-// Held says whether a dispersion or shape was learnt that densities under l are not averaged over: those
-// of studentt, and of gaussian responses with another link than identity.
+// Held reports whether a dispersion or shape was learnt over which densities under l are not
+// averaged: those of studentt, and of gaussian responses with a link other than identity.
 func (b Beside) Held(l lik.Likelihood) bool {
 	_, ok := l.(lik.Dispersed)
 	return ok && !l.Traits().Gaussian && (b.Freedom > 0 || b.Shape > 0)
 }
 
 // moved is how far the row of o moves a learnt dispersion or shape, to first order: the slope of
-// log p(y | m) in its logarithm times its variance, or that once more times the slope, by which
-// log p(y | m) goes with it, where that is more.
+// log p(y | m) in its logarithm times its variance, or the resulting change of log p(y | m), that
+// product times the slope, if it is larger.
 func (b Beside) moved(l lik.Likelihood, o lik.Obs, m float64) float64 {
 	d, ok := l.(lik.Dispersed)
 	if !ok {
@@ -206,14 +206,14 @@ func (b Beside) moved(l lik.Likelihood, o lik.Obs, m float64) float64 {
 	return o.Weight * far
 }
 
-// logT is the log density of Student's t at x, of squared scale and degrees of freedom nu.
+// logT is the log density of Student's t at x, with squared scale and nu degrees of freedom.
 func logT(x, scale, nu float64) float64 {
 	a, _ := math.Lgamma(0.5 * (nu + 1))
 	b, _ := math.Lgamma(0.5 * nu)
 	return a - b - 0.5*math.Log(math.Pi*nu*scale) - 0.5*(nu+1)*math.Log1p(x/scale*x/nu)
 }
 
-// trigamma is the second derivative of log Γ, to 1e-12.
+// trigamma is the second derivative of log Γ, accurate to 1e-12.
 func trigamma(x float64) float64 {
 	sum := 0.0
 	for ; x < 12; x++ {

@@ -13,12 +13,12 @@ import (
 // predictor, a Gaussian, and of the expected response g⁻¹(s).
 type Contrast struct {
 	Estimate
-	Positive float64 // P(s_a > s_b), which is that of the responses too
+	Positive float64 // P(s_a > s_b), also that of the responses
 	Response Estimate
 }
 
-// Contrast is row i of b less row j. What the two rows share takes no part in the
-// difference of the predictors: a row less itself is exactly 0.
+// Contrast is row i of b minus row j. What the two rows share cancels in the difference of the
+// predictors: a row minus itself is exactly 0.
 //
 // Cost: that of Linear three times and of ContrastOf.
 // Errors: a level outside (0, 1); a predictor that is not finite.
@@ -37,12 +37,11 @@ func (s *Scorer) Contrast(b *kernels.Batch, i, j int, level float64) (c Contrast
 	return ContrastOf(s.Lik, s.predictive, ms, vs, level)
 }
 
-// ContrastOf is the contrast of two predictors: means and variances of the first, of the
-// second, and of the first less the second; k are the factors of the fit, of whose offsets there
-// are none.
+// ContrastOf is the contrast of two predictors: means and variances of the first, of the second,
+// and of the first minus the second, without offsets; k are the factors of the fit.
 //
-// The response's difference is integrated over the joint Gaussian of the two predictors,
-// to about 1e-8 of its deviation, its interval to about 1e-5. Cost: some thousands of
+// The difference of the responses is integrated over the joint Gaussian of the two predictors, to
+// about 1e-8 of its standard deviation, its interval to about 1e-5. Cost: some thousands of
 // evaluations of the inverse link, a tenth of a millisecond; none for the identity.
 // Errors: a level outside (0, 1).
 func ContrastOf(l lik.Likelihood, k kernels.PredictiveScale, mean, variance [3]float64, level float64) (c Contrast, err error) {
@@ -65,7 +64,7 @@ func ContrastOf(l lik.Likelihood, k kernels.PredictiveScale, mean, variance [3]f
 	return c, nil
 }
 
-// difference is the row i of b less row j, without entries that are 0.
+// difference is row i of b minus row j, without entries that are 0.
 func (s *Scorer) difference(b *kernels.Batch, i, j int) *kernels.Batch {
 	by := map[uint32]float64{}
 	var order []uint32
@@ -94,22 +93,22 @@ func (s *Scorer) difference(b *kernels.Batch, i, j int) *kernels.Batch {
 	return &d
 }
 
-// pair is the joint Gaussian of two predictors s_a and s_b: their moments, those of
-// s_a - s_b, which are not made of the others without rounding, and cov(s_a, s_b).
+// pair is the joint Gaussian of two predictors s_a and s_b: their moments, those of s_a - s_b,
+// which cannot be computed from the others without cancellation, and cov(s_a, s_b).
 type pair struct {
 	l              lik.Likelihood
 	ma, va, mb, vb float64
 	m, v, cov      float64
 }
 
-// responses is the posterior of g⁻¹(s_a) - g⁻¹(s_b), the predictors Gaussian with these
-// moments and a difference N(m, v).
+// responses is the posterior of g⁻¹(s_a) - g⁻¹(s_b), the predictors being Gaussian with these
+// moments and their difference N(m, v).
 func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 	if va == 0 && vb == 0 {
 		d := l.Response(ma) - l.Response(mb)
 		return Estimate{d, 0, d, d}
 	}
-	if vb < va { // condition on the wider one; the difference changes its sign
+	if vb < va { // condition on the wider one; the difference changes sign
 		e := responses(l, -m, v, mb, vb, ma, va, level)
 		return Estimate{-e.Mean, e.SD, -e.Upper, -e.Lower}
 	}
@@ -125,10 +124,10 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 	return e
 }
 
-// exponentials are mean and deviation of exp(s_a) - exp(s_b), held as moments are.
+// exponentials are the mean and standard deviation of exp(s_a) - exp(s_b), clamped as moments are.
 //
-// With d = s_a - s_b the difference is exp(s_b) (exp(d) - 1), and a factor exp(k s_b) moves
-// the mean of d by k cov(d, s_b): nothing large cancels where d is small.
+// With d = s_a - s_b the difference is exp(s_b) (exp(d) - 1), and a factor exp(k s_b) moves the
+// mean of d by k cov(d, s_b): no large numbers cancel if d is small.
 func (p *pair) exponentials() (mean, sd float64) {
 	share := p.cov - p.vb // cov(d, s_b)
 	mean = math.Exp(p.mb+0.5*p.vb) * math.Expm1(p.m+share+0.5*p.v)
@@ -150,11 +149,11 @@ func (p *pair) exponentials() (mean, sd float64) {
 	return mean, finite(sd)
 }
 
-// finite is x, at most the largest number.
+// finite clamps x to the finite numbers.
 func finite(x float64) float64 { return min(max(x, -math.MaxFloat64), math.MaxFloat64) }
 
-// moments are mean and deviation of the difference, summed over a lattice: of s_b, and of s_a
-// given it. The trapezoid rule on a Gaussian converges faster than any power, once its step
+// moments are the mean and standard deviation of the difference, summed over a lattice: of s_b, and
+// of s_a given s_b. The trapezoid rule for a Gaussian converges faster than any power once its step
 // resolves the inverse link.
 func (p *pair) moments() (mean, sd float64) {
 	gain := p.cov / p.vb
@@ -177,7 +176,7 @@ func (p *pair) moments() (mean, sd float64) {
 	return mean, math.Sqrt(max(second-mean*mean, 0))
 }
 
-// mostNodes bounds the nodes of a lattice.
+// mostNodes limits the nodes of a lattice.
 const mostNodes = 1024
 
 // lattice is the trapezoid rule for N(0, 1).
@@ -186,10 +185,10 @@ type lattice struct {
 	n    int
 }
 
-// over takes as many nodes as resolve an inverse link of width 1 under a Gaussian of
-// deviation sd: steps of 0.6 of either, whose errors are below 1e-9.
+// over chooses enough nodes to resolve an inverse link of width 1 under a Gaussian with standard
+// deviation sd: steps of 0.6 of the narrower of the two, with errors below 1e-9.
 func (l *lattice) over(sd float64) {
-	const reach = 7.0 // standard deviations; what lies beyond weighs 3e-12
+	const reach = 7.0 // standard deviations; the rest has weight 3e-12
 	l.n = int(min(max(24, 24*sd), mostNodes))
 	if sd == 0 {
 		l.n = 1
@@ -205,17 +204,17 @@ func (l *lattice) over(sd float64) {
 	}
 }
 
-// quantile is the t below which the difference of the responses is with probability Φ(z).
+// quantile is the t below which the difference of the responses lies with probability Φ(z).
 //
-// It is looked for along the line on which the two predictors go apart as they are expected
-// to, given x deviations of their difference. There Φ⁻¹(P(below t)) is about x, and x itself
-// where one predictor is known: a few steps of the secant.
+// It is sought along the line on which the two predictors diverge as expected, given x standard
+// deviations of their difference. There Φ⁻¹(P(below t)) is about x, and exactly x if one predictor
+// is known: a few secant steps suffice.
 func (p *pair) quantile(z float64) float64 {
 	sd := math.Sqrt(p.v)
 	if sd == 0 {
 		sd = math.Sqrt(p.va + p.vb)
 	}
-	// each keeps a part: all differences are on the line, also where one response is at its end
+	// both positive: all differences are on the line, also where one response saturates
 	ca, cb := max((p.va-p.cov)/sd, 0.4*math.Sqrt(p.va)), max((p.vb-p.cov)/sd, 0.4*math.Sqrt(p.vb))
 	difference := func(x float64) float64 {
 		return finite(p.l.Response(p.ma+x*ca)) - finite(p.l.Response(p.mb-x*cb))
@@ -228,8 +227,8 @@ func (p *pair) quantile(z float64) float64 {
 	return finite(difference(x))
 }
 
-// steepRoot is the root of a rising f with a slope of about 1, from x on, to about 1e-6: secants,
-// kept between the last points on both sides, and a half where they are slow.
+// steepRoot is the root of an increasing f with a slope of about 1, starting at x, to about 1e-6,
+// by secants kept between the last points on either side, and bisection if they are slow.
 func steepRoot(f func(float64) float64, x float64) float64 {
 	const tol = 1e-6
 	lo, hi := math.Inf(-1), math.Inf(1)
@@ -247,7 +246,7 @@ func steepRoot(f func(float64) float64, x float64) float64 {
 		next := x - fx/slope
 		if bounded := hi-lo < math.Inf(1); bounded && (!(next > lo && next < hi) || step > 8 && step%2 == 0) {
 			next = 0.5 * (lo + hi)
-		} else if !bounded { // go past the root rather than short of it
+		} else if !bounded { // overshoot the root rather than fall short of it
 			next = x + math.Copysign(min(1.1*math.Abs(fx/slope)+tol, 4), -fx)
 		}
 		if math.Abs(next-x) <= tol || hi-lo <= tol {
@@ -263,13 +262,13 @@ func steepRoot(f func(float64) float64, x float64) float64 {
 	return x
 }
 
-// below is P(g⁻¹(s_a) - g⁻¹(s_b) < t): given s_b, that s_a is below the predictor whose response
-// is g⁻¹(s_b) + t, summed over cells of s_b, each cut until it resolves how that changes.
+// below is P(g⁻¹(s_a) - g⁻¹(s_b) < t): the probability, given s_b, that s_a is below the predictor
+// whose response is g⁻¹(s_b) + t, summed over cells of s_b, each split until it resolves the change.
 func (p *pair) below(t float64) float64 {
 	const reach = 7.0
 	gain, sb := p.cov/p.vb, math.Sqrt(p.vb)
 	c := curve{p: p, t: t, inverse: p.l.Traits().Predictor, slopes: p.l.Traits().Slopes, gain: gain, sb: sb, sr: math.Sqrt(max(p.va-gain*p.cov, 0))}
-	// A cell is half a deviation, or some two units of the predictor.
+	// A cell is half a standard deviation, or some two units of the predictor.
 	cells := int(min(32+4*sb, mostCells/2))
 	f := 0.0
 	lo := c.at(-reach)
@@ -281,8 +280,8 @@ func (p *pair) below(t float64) float64 {
 	return f
 }
 
-// curve is where the difference of the responses is t: for the deviations z of s_b, by how many
-// deviations of s_a given s_b that is above its mean.
+// curve is where the difference of the responses equals t: for z standard deviations of s_b, the
+// number x of standard deviations of s_a given s_b by which s_a is above its mean.
 type curve struct {
 	p            *pair
 	t            float64
@@ -292,10 +291,10 @@ type curve struct {
 	cells        int // visited
 }
 
-// mostCells bounds the cells of one sum: predictors may be so large that x is noise.
+// mostCells limits the cells of one sum: predictors may be so large that x is noise.
 const mostCells = 1024
 
-// onCurve is a point of it.
+// onCurve is a point of a curve.
 type onCurve struct{ z, x float64 }
 
 func (c *curve) at(z float64) onCurve {
@@ -308,8 +307,8 @@ func (c *curve) at(z float64) onCurve {
 	return onCurve{z, x}
 }
 
-// cell is ∫ φ(z) Φ(x(z)) dz over a cell, which it halves where x changes by more than Gauss's
-// rule follows, at most depth times.
+// cell is ∫ φ(z) Φ(x(z)) dz over a cell, which it halves, at most depth times, if x changes by more
+// than Gauss's rule can follow.
 func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 	const sure = 7
 	w := special.Phi(hi.z) - special.Phi(lo.z)
@@ -317,7 +316,7 @@ func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 		if x := 0.5 * (special.Phi(lo.x) + special.Phi(hi.x)); x == x {
 			return w * x
 		}
-		return 0.5 * w // responses of which doubles know no difference
+		return 0.5 * w // responses that are equal in double precision
 	}
 	if side := math.Copysign(1, lo.x); side*lo.x > sure && side*hi.x > sure {
 		if turn, ok := c.turn(lo, hi, side, sure); ok {
@@ -330,7 +329,7 @@ func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 	for k := 0; k < len(gauss4.z) && plain; k++ {
 		u := 0.5 - 0.5*gauss4.z[k]
 		p, q := c.at(lo.z+2*half*u), c.at(hi.z-2*half*u)
-		// x is all but straight: it may turn in the cell
+		// x must be nearly straight: it may turn within the cell
 		plain = math.Abs(clamped(p.x)-(1-u)*clamped(lo.x)-u*clamped(hi.x)) < 0.5 && math.Abs(clamped(q.x)-(1-u)*clamped(hi.x)-u*clamped(lo.x)) < 0.5
 		for _, at := range [2]onCurve{p, q} {
 			sum += gauss4.w[k] * math.Exp(-0.5*at.z*at.z) * special.Phi(at.x)
@@ -343,11 +342,11 @@ func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 	return c.cell(lo, mid, depth-1) + c.cell(mid, hi, depth-1)
 }
 
-// clamped is x, of which only this matters.
+// clamped is x within the range that matters.
 func clamped(x float64) float64 { return min(max(x, -8), 8) }
 
-// turn is a point between lo and hi, both surely on a side of 0, where x is nearer to 0 than that:
-// it falls at one end and rises at the other, and its extremum is looked for by halves.
+// turn is a point between lo and hi, both clearly on one side of 0, where x is closer to 0: x falls
+// at one end and rises at the other, and its extremum is sought by bisection.
 func (c *curve) turn(lo, hi onCurve, side, sure float64) (onCurve, bool) {
 	if !(side*c.slope(lo) < 0 && side*c.slope(hi) > 0) {
 		return onCurve{}, false
@@ -373,14 +372,14 @@ func (c *curve) slope(at onCurve) float64 {
 	return below - c.gain*above
 }
 
-// gauss4 is the half of Gauss's rule with four nodes on (-1, 1) that is above 0.
+// gauss4 is the positive half of Gauss's rule with four nodes on (-1, 1).
 var gauss4 = struct{ z, w [2]float64 }{
 	[2]float64{0.33998104358485626, 0.86113631159405258},
 	[2]float64{0.65214515486254614, 0.34785484513745386},
 }
 
-// Difference is mean and variance of the predictor of row i of b less that of row j: both are 0
-// where the rows are the same.
+// Difference returns the mean and variance of the predictor of row i of b minus that of row j: both
+// are 0 if the rows are equal.
 //
 // Cost: that of Linear for the features in which they differ. Errors: those of Linear.
 func (s *Scorer) Difference(b *kernels.Batch, i, j int) (m, v float64, err error) {

@@ -11,12 +11,12 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Key is a stream of standard normals, one for each feature name: a function of seed,
-// draw and name alone, so that threads, chunks and queries that ask for the same draw
-// see the same weights, in any order and for any subset of the features.
+// Key is a stream of standard normals, one for each feature name: a function of seed, draw and name
+// alone, so that threads, chunks and queries that ask for the same draw get the same weights, in
+// any order and for any subset of the features.
 type Key struct{ a, b uint64 }
 
-// NewKey is the stream of (seed, draw).
+// NewKey returns the stream of (seed, draw).
 func NewKey(seed, draw uint64) Key {
 	a := scramble(seed + 0x9E3779B97F4A7C15)
 	b := scramble(a ^ scramble(draw+0xD1B54A32D192ED03))
@@ -33,8 +33,8 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Normal is the standard normal of a name: its quantile function at a hash of 53
-// bits, 52 for the size and one for the sign, so that tails reach to ±8.2 evenly.
+// Normal is the standard normal of a name: the quantile function at a hash of 53 bits, 52 for the
+// size and one for the sign, so that tails reach to ±8.2 symmetrically.
 func (k Key) Normal(name []byte) float64 { return k.hashed(kernels.HashName(name)) }
 
 func (k Key) hashed(name uint64) float64 {
@@ -49,29 +49,29 @@ func (k Key) hashed(name uint64) float64 {
 
 // Draw is one draw of all weights. It is used by one goroutine at a time.
 //
-//   - diagonal: w_j = μ_j + σ_j z_j, made when asked for;
-//   - full: w = μ + L z, each weight when asked for, in O(p);
-//   - arrowhead: the block's weights μ + L z first, by names of their own, then each leaf;
+//   - diagonal: w_j = μ_j + σ_j z_j, computed on demand;
+//   - full: w = μ + L z, each weight on demand, in O(p);
+//   - arrowhead: first the block's weights μ + L z, with names of their own, then each leaf;
 //   - lowrank: w = μ + D^½ (z - H Hᵀz), the square root of package gauss, where Hᵀz
-//     costs O(p rank) once a draw.
+//     costs O(p rank) once per draw.
 //
-// z_j is the Key's normal of belief j's name. A feature without a belief draws from
-// its prior by its own name.
+// z_j is the Key's normal of belief j's name. A feature without a belief is drawn from its prior,
+// by its own name.
 type Draw struct {
 	s          *Scorer
 	seed, draw uint64
 	key        Key
 	set        bool
-	z          []float64 // of the beliefs, as far as they are made
+	z          []float64 // of the beliefs, as far as computed
 	u          []float64 // Hᵀz
-	// Of an arrowhead: its block's weights, the same in the units that it keeps, and the
-	// unit of the responses.
+	// For an arrowhead: its block's weights, the same in its internal units, and the unit of the
+	// responses.
 	block, inner []float64
 	unit         float64
 }
 
-// root is the square root of a low-rank covariance over the beliefs that are not
-// known: row at[k] of it is belief k's, -1 for a known one.
+// root is the square root of a low-rank covariance over the beliefs that are not known exactly:
+// belief k has row at[k] of it, -1 for a known one.
 type root struct {
 	*gauss.Root
 	at []int32
@@ -114,7 +114,7 @@ func newRoot(f *kernels.Fit) (*root, error) {
 	return r, nil
 }
 
-// Set makes d the draw of (seed, draw). The same one again costs nothing.
+// Set makes d the draw of (seed, draw). Repeating the current one costs nothing.
 func (d *Draw) Set(seed, draw uint64) {
 	if d.set && d.seed == seed && d.draw == draw {
 		return
@@ -148,10 +148,10 @@ func (d *Draw) Set(seed, draw uint64) {
 	}
 }
 
-// blockNames stands for the hashes of names that a block's weights do not have.
+// blockNames replaces the hashes of names, which a block's weights do not have.
 const blockNames = 0xA5A5_0F0F_3C3C_9696
 
-// arrow is the weight of feature id, belief at, w where it has none, under an arrowhead.
+// arrow is the weight of feature id under an arrowhead, with belief at, or w if it has none.
 func (d *Draw) arrow(id uint32, w kernels.Weight, at int) float64 {
 	if at < 0 {
 		j := -1
@@ -172,7 +172,7 @@ func (d *Draw) arrow(id uint32, w kernels.Weight, at int) float64 {
 	return d.unit * (x + math.Sqrt(r[2])*d.key.hashed(d.s.hash(at)))
 }
 
-// upTo makes the normals of the first n beliefs.
+// upTo draws the normals of the first n beliefs.
 func (d *Draw) upTo(n int) {
 	if len(d.z) >= n {
 		return
@@ -187,7 +187,7 @@ func (d *Draw) upTo(n int) {
 	}
 }
 
-// hash is that of belief k's name.
+// hash is the hash of belief k's name.
 func (s *Scorer) hash(k int) uint64 {
 	if s.hashes == nil {
 		s.hashes = make([]uint64, len(s.Fit.Beliefs))
@@ -198,7 +198,7 @@ func (s *Scorer) hash(k int) uint64 {
 	return s.hashes[k]
 }
 
-// weight is that of feature id.
+// weight is the weight of feature id.
 func (d *Draw) weight(id uint32) float64 {
 	w, at := d.s.belief(id)
 	if w.Variance == 0 {
@@ -222,7 +222,7 @@ func (d *Draw) weight(id uint32) float64 {
 	}
 	r := d.s.square
 	j := int(r.at[at])
-	if j < 0 { // the covariance, which decides, knows it
+	if j < 0 { // the covariance, which takes precedence, knows the weight exactly
 		return w.Mean
 	}
 	z := d.z[at]
@@ -234,8 +234,8 @@ func (d *Draw) weight(id uint32) float64 {
 
 // Linear is the linear predictor of row i of b under the draw.
 //
-// Cost: O(k) for k entries under a diagonal covariance, O(k p) full, O(k rank) low
-// rank, a quantile function for each normal made; no allocation.
+// Cost: O(k) for k entries under a diagonal covariance, O(k p) full, O(k rank) low rank, a quantile
+// function for each normal drawn; no allocation.
 // Errors: a predictor that is not finite.
 func (d *Draw) Linear(b *kernels.Batch, i int) (float64, error) {
 	s := b.Shift(i)

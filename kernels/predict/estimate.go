@@ -7,7 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Estimate is a posterior as people read it.
+// Estimate summarises a posterior.
 type Estimate struct{ Mean, SD, Lower, Upper float64 }
 
 // gaussian is the Estimate of N(m, v) with its central interval.
@@ -17,7 +17,7 @@ func gaussian(m, v, level float64) Estimate {
 	return Estimate{m, sd, m - z*sd, m + z*sd}
 }
 
-// above is P(x > 0) for x ~ N(m, v); a known 0 is as much above as below.
+// above is P(x > 0) for x ~ N(m, v), and 1/2 for a known 0.
 func above(m, v float64) float64 {
 	switch {
 	case v > 0:
@@ -33,7 +33,7 @@ func above(m, v float64) float64 {
 // Normal is the Estimate of N(m, v) with its central interval, and P(x > 0).
 func Normal(m, v, level float64) (Estimate, float64) { return gaussian(m, v, level), above(m, v) }
 
-// OfDraws is the estimate of draws, each times unit, and the share above 0.
+// OfDraws is the estimate from draws, each times unit, and the proportion above 0.
 func OfDraws(draws []float64, unit, level float64) (Estimate, float64) {
 	x := make([]float64, len(draws))
 	mean, squares, positive := 0.0, 0.0, 0.0

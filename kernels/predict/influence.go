@@ -8,11 +8,11 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Influence is what one row of a fit did to it, read off the posterior N(m, v) of its
-// linear predictor.
+// Influence is what one row contributed to a fit, computed from the posterior N(m, v) of its linear
+// predictor.
 type Influence struct {
-	// Residual is d log p(y | s)/ds at s = m. At a Laplace fit Σ⁻¹(μ - μ0) = Xᵀ r:
-	// rows whose residual is near 0 could be dropped, the others support the fit.
+	// Residual is d log p(y | s)/ds at s = m. For a Laplace fit Σ⁻¹(μ - μ0) = Xᵀ r: rows whose
+	// residual is near 0 could be dropped, the others support the fit.
 	Residual float64
 	// Curvature is -d² log p(y | s)/ds² at s = m.
 	Curvature float64
@@ -20,24 +20,24 @@ type Influence struct {
 	// family. It is at most 1 for a Laplace fit, and adds up to about the number of
 	// weights that the data determine.
 	Leverage float64
-	// LOO is the log predictive density of the response given all other rows; NaN
-	// when the cavity is improper (see InfluenceOf).
+	// LOO is the log predictive density of the response given all other rows; NaN if the cavity is
+	// improper (see InfluenceOf).
 	LOO float64
 }
 
-// InfluenceOf is the influence of a row with s ~ N(m, v) under the posterior that the
-// row is part of. LOO takes the row's own factor, a Gaussian of the residual r and
-// curvature c at m, out of N(m, v),
+// InfluenceOf is the influence of a row with s ~ N(m, v) under the posterior that includes the row.
+// LOO takes the row's own factor, a Gaussian of the residual r and curvature c at m, out of N(m,
+// v),
 //
 //	1/v' = 1/v - c,   m' = m - v' r,   LOO = log ∫ p(y | s) N(s; m', v') ds,
 //
-// which is exact for the gaussian family with identity link and given variances (LeaveOut takes
-// the row out of a learnt dispersion too). For others it is the
-// leave-one-out density of Laplace's approximation with the other rows' factors kept
-// as they are: good where no single row decides, as with EP's own sites. Under
-// beliefs of another engine v may be so large that c v >= 1: there is no cavity then,
-// and LOO is NaN. A weight counts as so many equal rows: Residual, Curvature and Leverage
-// are those of all of them, LOO is the density of one given the others (onlyOne).
+// which is exact for the gaussian family with identity link and given variances (LeaveOut also
+// takes the row out of a learnt dispersion). For others it is the leave-one-out density of
+// Laplace's approximation with the other rows' factors kept as they are: good if no single row
+// dominates, as with EP's own sites. Under beliefs of another engine v may be so large that c v >=
+// 1: then there is no cavity, and LOO is NaN. A weight counts as so many equal rows: Residual,
+// Curvature and Leverage are those of all of them, LOO is the density of one given the others
+// (onlyOne).
 //
 // Errors: a response outside the support, a predictor so large that derivatives overflow.
 //
@@ -59,9 +59,9 @@ func InfluenceOf(l lik.Likelihood, o lik.Obs, m, v float64) (Influence, error) {
 	return n, nil
 }
 
-// onlyOne is the part that one has in n, which is that of as many equal rows as the weight of o says:
-// a row of weight w is w rows of an expanded table, of which the others stay. Of a weight below 1
-// it is the whole row's.
+// onlyOne is the influence of one of the equal rows that the weight of o stands for, n being that
+// of all: a row of weight w is w rows of an expanded table, of which the others stay. For a weight
+// below 1 it is that of the whole row.
 func onlyOne(o lik.Obs, n Influence) Influence {
 	if o.Weight > 1 {
 		n.Residual, n.Curvature, n.Leverage = n.Residual/o.Weight, n.Curvature/o.Weight, n.Leverage/o.Weight
@@ -69,11 +69,11 @@ func onlyOne(o lik.Obs, n Influence) Influence {
 	return n
 }
 
-// without is N(m, v) with the Gaussian factor of n taken out; ok is false where that leaves no proper
-// posterior.
+// without is N(m, v) with the Gaussian factor of n taken out; ok is false if no proper posterior
+// remains.
 func (n Influence) without(m, v float64) (mc, vc float64, ok bool) {
 	rest := 1 - n.Leverage
-	if !(rest > 1e-14) { // a few units in the last place: rounding has left nothing else
+	if !(rest > 1e-14) { // a few units in the last place: only rounding is left
 		return 0, 0, false
 	}
 	vc = v / rest
@@ -81,12 +81,12 @@ func (n Influence) without(m, v float64) (mc, vc float64, ok bool) {
 	return mc, vc, special.Finite(mc) && special.Finite(vc)
 }
 
-// InformationGain is what observing a row's response is expected to tell about the
-// weights, in nats: ½ log(1 + I v), I the Fisher information of y on s at s = m. The
-// row to ask for next is that of the largest gain.
+// InformationGain is the expected information about the weights from observing a row's response, in
+// nats: ½ log(1 + I v), I being the Fisher information of y on s at s = m. The row to label next is
+// the one with the largest gain.
 //
-// I is (dE[y|s]/ds)²/Var[y|s], exact for the exponential families, or what a lik.Informed
-// likelihood says. One trial, weight 1.
+// I is (dE[y|s]/ds)²/Var[y|s], exact for the exponential families, or given by a lik.Informed
+// likelihood. One trial, weight 1.
 //
 // Source: MacKay, "Information-based objective functions for active data selection"
 // (1992), eq. 8, for one datum of a Gaussian posterior.
@@ -100,8 +100,8 @@ func fisher(l lik.Likelihood, m float64) float64 {
 	}
 	mean, variance := l.Predict(m, 0)
 	if variance == 0 || !special.Finite(variance) {
-		// A binary response that is certain: for probability p -> 0 or 1 the
-		// information goes to 0 with it. A count without bound: the weight is known.
+		// A binary response that is certain: as the probability p -> 0 or 1 the information goes to
+		// 0. An unbounded count: the weight is known.
 		if mean == 0 || mean == 1 {
 			return 0
 		}

@@ -6,59 +6,59 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Factor says which Gaussian in its predictor stands for a row in the posterior that it is
-// part of, and is taken out to leave the row out.
+// Factor is the kind of Gaussian in its predictor that represents a row in the posterior, and that
+// is divided out to leave the row out.
 type Factor int
 
 const (
 	// AtMode is Laplace's: residual and curvature at the posterior's mean (InfluenceOf).
 	AtMode Factor = iota
-	// OfMoments is expectation propagation's: with it the posterior has the moments that it
-	// has with the row's likelihood itself.
+	// OfMoments is expectation propagation's: the posterior with it has the same moments as with
+	// the row's exact likelihood.
 	OfMoments
 )
 
-// LeftOut is what the other rows of a fit say of one.
+// LeftOut is the prediction of a row by the other rows of a fit.
 type LeftOut struct {
 	Mean, Variance float64 // of the row's linear predictor, given the other rows
 	LogDensity     float64 // of the response there, in nats
-	// Reach says how far the three can be trusted, as the Pareto k of package loo does: the
-	// lesser of two numbers that both are large where other rows would change with this one.
-	// One is the row's share of its predictor's precision, which is the tail index of the
-	// ratios 1/p(y | s) while p is Gaussian in s; the other is how far the predictor moves
-	// when the row is taken out, in units over which the curvature of log p changes. It is 0
-	// where they are exact. Of a dispersion or variances that were learnt with the row it is at
-	// least what LeaveOut says of them.
+	// Reach indicates how far the three can be trusted, like the Pareto k of package loo: the
+	// smaller of two numbers that are both large if the contributions of other rows would change
+	// without this one. One is the row's share of its predictor's precision, which is the tail
+	// index of the ratios 1/p(y | s) while p is Gaussian in s; the other is how far the predictor
+	// moves when the row is taken out, in units over which the curvature of log p changes. It is 0
+	// if they are exact. If a dispersion or variances were learnt with the row, it is at least what
+	// LeaveOut states for them.
 	Reach float64
-	// Share is the row's share of its predictor's precision (the leverage), of a row of weight w
-	// that of one of w. Over all rows that a posterior is of they add up to fewer than it has
-	// weights.
+	// Share is the row's share of its predictor's precision (the leverage), for a row of weight w
+	// that of one of the w rows. Over all rows of a posterior the shares add up to less than the
+	// number of its weights.
 	Share float64
-	// Dispersion is that which the other rows say, 0 where it is that of the fit.
+	// Dispersion is the estimate without the row, 0 if it is the fit's.
 	Dispersion float64
-	// Shape is the one that the other rows say of gamma and negbinomial, 0 where it is that of the fit.
+	// Shape is the estimate without the row for gamma and negbinomial, 0 if it is the fit's.
 	Shape float64
 }
 
-// MaxReach is the largest Reach of what need not be warned of.
+// MaxReach is the largest Reach that needs no warning.
 const MaxReach = 0.5
 
-// LeaveOut takes a row out of the posterior N(m, v) of its linear predictor: divides its
-// factor out, with the factors of the other rows kept as they are. Mean, Variance and
-// LogDensity are NaN where that leaves no proper posterior. A weight above 1 counts as so many
-// equal rows, of which one is left out: as from a table that has them all.
+// LeaveOut takes a row out of the posterior N(m, v) of its linear predictor: it divides the row's
+// factor out, and keeps the factors of the other rows as they are. Mean, Variance and LogDensity
+// are NaN if no proper posterior remains. A weight above 1 counts as so many equal rows, of which
+// one is left out, as from a table with all of them.
 //
-// A dispersion of gaussian responses (identity link) that was learnt is that of the other rows then,
-// and LogDensity Student's; Reach is the row's share of the sum of squares, or of its predictor's
-// precision. A learnt shape of gamma and negbinomial is that of the other rows too (reshaped); of
-// other families Reach says where a dispersion or shape would move. Of families with a
-// dispersion, where variances of levels were learnt, v is held to what it can be under one value of them,
-// and Reach is at least the share without that. anew is the predictor if the levels of such
-// columns were new; it is called where that share is large, and may be nil. OfMoments it stands, with a
-// Reach of 1, for what other rows say of levels of which they say next to nothing.
+// A learnt dispersion of gaussian responses (identity link) is then that of the other rows, and
+// LogDensity is Student's; Reach is the row's share of the sum of squares, or of its predictor's
+// precision. A learnt shape of gamma and negbinomial is that of the other rows too (reshaped); for
+// other families Reach says if a dispersion or shape would move. For families with a dispersion, if
+// variances of levels were learnt, v is limited to what is possible under one value of them, and
+// Reach is at least the share without that limit. anew returns the predictor if the levels of such
+// columns were new; it is called if that share is large, and may be nil. With OfMoments its result,
+// with a Reach of 1, replaces levels about which the other rows say next to nothing.
 //
-// Cost: one evaluation of the likelihood's moments AtMode; OfMoments up to some hundreds,
-// some ten where the row has little weight.
+// Cost: one evaluation of the likelihood's moments AtMode; OfMoments up to some hundreds, some ten
+// if the row has little weight.
 // Errors: those of InfluenceOf and of anew.
 //
 // Source: [vehtari2016], which calls them LA-LOO and EP-LOO.
@@ -97,9 +97,10 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 	return beside.reshaped(l, o, out), nil
 }
 
-// Averaged is out for a fit whose responses are told from a Gaussian other than the posterior N(m, v) of the predictor
-// (kernels.PredictiveScale): that is of weights of one size, which the row has taught too. Its Reach is at least the row's
-// share of the posterior's precision. Errors: those of InfluenceOf.
+// Averaged adjusts out for a fit that predicts responses from a Gaussian other than the posterior N(m, v)
+// of the predictor (kernels.PredictiveScale): one for weights of a common scale, which the row has
+// informed too. Reach is at least the row's share of the posterior's precision. Errors: those of
+// InfluenceOf.
 func (out LeftOut) Averaged(l lik.Likelihood, o lik.Obs, m, v float64) (LeftOut, error) {
 	f, err := InfluenceOf(l, o, m, v)
 	if err != nil {
@@ -109,7 +110,7 @@ func (out LeftOut) Averaged(l lik.Likelihood, o lik.Obs, m, v float64) (LeftOut,
 	return out, nil
 }
 
-// leaveOut is LeaveOut of one row at most, all else kept as it is.
+// leaveOut is LeaveOut of at most one row, with all else fixed.
 func leaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, error) {
 	f, err := InfluenceOf(l, o, m, v)
 	if err != nil {
@@ -141,11 +142,11 @@ func leaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, er
 	return out, nil
 }
 
-// Site is what stands for a row in the posterior N(m, v) of its predictor: a Gaussian factor of
-// this precision whose slope at m is Residual. It is what LeaveOut divides out.
+// Site represents a row in the posterior N(m, v) of its predictor: a Gaussian factor of this
+// precision whose slope at m is Residual. LeaveOut divides it out.
 type Site struct{ Residual, Precision float64 }
 
-// Site is that of the row of o, which LeaveOut has taken out of N(m, v).
+// Site is the site of the row that LeaveOut has taken out of N(m, v).
 func (o LeftOut) Site(m, v float64) Site {
 	if !(v > 0) {
 		return Site{}
@@ -154,19 +155,18 @@ func (o LeftOut) Site(m, v float64) Site {
 }
 
 // LeavePairOut takes two rows out of the joint posterior of their predictors, with means m,
-// variances v and the covariance cov: it divides their sites s out,
+// variances v and covariance cov: it divides their sites s out,
 //
 //	V' = (V⁻¹ - C)⁻¹ = (I - V C)⁻¹ V,  m' = m - V' r,
 //
-// C and r being the sites' precisions and residuals. ok is false where that leaves no proper
-// posterior.
+// C and r being the sites' precisions and residuals. ok is false if no proper posterior remains.
 func LeavePairOut(m, v [2]float64, cov float64, s [2]Site) (mean, variance [2]float64, ok bool) {
 	ra, rb := 1-v[0]*s[0].Precision, 1-v[1]*s[1].Precision
 	det := ra*rb - cov*cov*s[0].Precision*s[1].Precision
 	if !(ra > 0 && rb > 0 && det > 0) {
 		return mean, variance, false
 	}
-	// V' by its three entries
+	// the three entries of V'
 	va := (rb*v[0] + cov*cov*s[1].Precision) / det
 	vb := (ra*v[1] + cov*cov*s[0].Precision) / det
 	vab := cov / det // (I - V C)⁻¹ V is symmetric

@@ -7,8 +7,8 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// Names numbers the features of rows to score: those of a fit's beliefs first, others
-// as they come. It is used by one goroutine at a time; Clone gives others theirs.
+// Names numbers the features of rows to score: first those of a fit's beliefs, others as they come.
+// It is used by one goroutine at a time; Clone makes one for another.
 type Names struct {
 	dict      kernels.Dict
 	place     []int // belief of the dictionary's first features, -1 for none
@@ -18,8 +18,7 @@ type Names struct {
 	xs        []float64 // of Entries
 }
 
-// NewNames indexes the names of beliefs, in their order. The intercept, where there is
-// one, is feature 0.
+// NewNames indexes the names of beliefs, in order. The intercept, if there is one, is feature 0.
 // Errors: a feature with two beliefs.
 func NewNames(beliefs []kernels.Belief, intercept bool, hashBits int) (*Names, error) {
 	n := &Names{intercept: intercept}
@@ -46,16 +45,16 @@ func NewNames(beliefs []kernels.Belief, intercept bool, hashBits int) (*Names, e
 	return n, nil
 }
 
-// Clone returns a copy for another goroutine. What was numbered so far stays the same.
+// Clone returns a copy for another goroutine. Existing numbers stay the same.
 func (n *Names) Clone() *Names {
 	return &Names{dict: n.dict.Clone(), place: n.place, intercept: n.intercept}
 }
 
-// Features numbers the features of the batches to score. The intercept, where the fit
-// has one, is 0 and must be in each row.
+// Features numbers the features of the batches to score. The intercept, if the fit has one, is 0
+// and must be in each row.
 func (n *Names) Features() *kernels.Dict { return &n.dict }
 
-// Belief is the belief of a feature, -1 for an unseen one.
+// Belief is the index of a feature's belief, -1 for an unseen one.
 func (n *Names) Belief(id uint32) int {
 	if int(id) < len(n.place) {
 		return n.place[id]
@@ -63,10 +62,11 @@ func (n *Names) Belief(id uint32) int {
 	return -1
 }
 
-// Row is a batch of one row of named features, the intercept added where the fit has
-// one; names may repeat, their values add up. NaN is a number that is missing (Entries), and of
-// hashed features none. It is valid until the next Row.
-// Errors: lengths that differ, an intercept of 1 beside the row's own (kernels.ErrIntercept), more features than the dictionary holds.
+// Row is a batch of one row of named features, with the intercept added if the fit has one; names may
+// repeat, and their values add up. NaN is a missing number (Entries), ignored for hashed features. It is
+// valid until the next Row.
+// Errors: lengths that differ, an intercept of 1 beside the row's own (kernels.ErrIntercept), too many
+// features for the dictionary.
 func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
 	if len(names) != len(values) {
 		return nil, fmt.Errorf("%d names and %d values; allowed: as many of both", len(names), len(values))
@@ -78,7 +78,7 @@ func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.
 	}
 	for k, name := range names {
 		if n.dict.HashBits > 0 && math.IsNaN(values[k]) {
-			continue // in a slot that names share it would take the others along
+			continue // in a slot that names share it would make the others missing too
 		}
 		if n.intercept && name == kernels.Intercept && values[k] == 1 {
 			return nil, kernels.ErrIntercept
@@ -93,9 +93,8 @@ func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.
 	return b, nil
 }
 
-// Entries are the features and values of row i of b as f, whose names these are, takes them:
-// the mean of its column stands for a number that is missing. They are valid until the next
-// call.
+// Entries are the features and values of row i of b as used by f, whose names these are: a missing
+// number is replaced by the mean of its column. They are valid until the next call.
 func (n *Names) Entries(f *kernels.Fit, b *kernels.Batch, i int) ([]uint32, []float64) {
 	fs, xs := b.Entries(i)
 	if len(f.Columns) == 0 {

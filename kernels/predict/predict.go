@@ -1,11 +1,11 @@
-// Package predict scores rows under a kernels.Fit: the linear predictor's Gaussian,
-// the expected response, intervals, densities, joint posterior draws, and what a row
-// has done to the fit.
+// Package predict scores rows under a kernels.Fit: the Gaussian of the linear predictor, the
+// expected response, intervals, densities, joint posterior draws, and the influence of a row on the
+// fit.
 //
-// For a row x the posterior N(μ, Σ) gives s = xᵀw + offset ~ N(m, v), m = xᵀμ +
-// offset, v = xᵀΣx. Features that the fit has not seen have their prior and are
-// independent. All else is a function of the likelihood, m and v; what it says of a response
-// is told from the Gaussian that kernels.PredictiveScale makes of them.
+// For a row x the posterior N(μ, Σ) gives s = xᵀw + offset ~ N(m, v), m = xᵀμ + offset, v = xᵀΣx.
+// Features that the fit has not seen have their prior and are independent. All else is a function
+// of the likelihood, m and v; responses are predicted from the Gaussian that
+// kernels.PredictiveScale makes of these.
 package predict
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Kind says what the expected response of a row is.
+// Kind is the definition of a row's expected response.
 type Kind int
 
 const (
@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Check reports a kind that is none.
+// Check reports an unknown kind.
 func (k Kind) Check() error {
 	if k < 0 || int(k) >= len(kinds) {
 		return fmt.Errorf("prediction: found kind %d; allowed: 0 to %d, %s", int(k), len(kinds)-1, argument.Quoted(kinds[:]))
@@ -46,10 +46,10 @@ func (k Kind) Check() error {
 	return nil
 }
 
-// Kinds are the names of all kinds, the default first.
+// Kinds returns the names of all kinds, the default first.
 func Kinds() []string { return slices.Clone(kinds[:]) }
 
-// ParseKind is the kind of a name, in capitals or not, as the words of options are. Errors: a name that is none.
+// ParseKind returns the named kind, in any case, like the words of options. Errors: an unknown name.
 func ParseKind(name string) (Kind, error) {
 	for k, n := range kinds {
 		if strings.EqualFold(n, name) {
@@ -59,22 +59,22 @@ func ParseKind(name string) (Kind, error) {
 	return 0, fmt.Errorf("prediction: found %q; allowed: %s", name, argument.Quoted(kinds[:]))
 }
 
-// mostSpread is the variance of a predictor of link log from which its own mean is no
-// guide.
+// mostSpread is the variance of a predictor under the log link above which its mean is no longer
+// meaningful.
 const mostSpread = 16
 
-// moments are mean and variance of a new response when s ~ N(m, v). Both are infinite only
-// where m alone makes them so.
+// moments are the mean and variance of a new response when s ~ N(m, v). Both are infinite only if m
+// alone makes them so.
 //
-// Under the link log the mean is exp(m + v/2): it lies √v/2 deviations above the median,
-// beyond two of them where v > 16, and is made by a fortieth of the probability that no
-// row has ever seen. From there on it is taken at two deviations, exp(m + 2√v).
+// Under the log link the mean is exp(m + v/2): it lies √v/2 standard deviations above the median,
+// more than two of them if v > 16, and is then due to a fortieth of the probability, which no row
+// has ever seen. From there on it is taken at two standard deviations, exp(m + 2√v).
 func moments(l lik.Likelihood, m, v float64) (mean, variance float64) {
 	mean, variance = l.Predict(m, spread(l, v))
 	return held(l, v, mean), held(l, v, variance)
 }
 
-// spread is v, less where exp(m + v/2) would say nothing.
+// spread is v, reduced where exp(m + v/2) would be meaningless.
 func spread(l lik.Likelihood, v float64) float64 {
 	if v > mostSpread && l.Traits().LogMean {
 		return math.Sqrt(mostSpread * v)
@@ -82,7 +82,7 @@ func spread(l lik.Likelihood, v float64) float64 {
 	return v
 }
 
-// held is x, a number where only v makes it infinite.
+// held is x, kept finite if only v makes it infinite.
 func held(l lik.Likelihood, v, x float64) float64 {
 	if v > mostSpread && l.Traits().LogMean {
 		return math.Min(x, math.MaxFloat64)
@@ -90,8 +90,8 @@ func held(l lik.Likelihood, v, x float64) float64 {
 	return x
 }
 
-// Expected is the expected response when s ~ N(m, v); under the link log that of a predictor
-// of deviation 4 and more is held (moments).
+// Expected is the expected response when s ~ N(m, v); under the log link it is clamped if the
+// predictor has a standard deviation of 4 or more (moments).
 func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
 	switch k {
 	case MacKay:
@@ -103,7 +103,7 @@ func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
 	return y
 }
 
-// ExpectedMany is Expected of the kind Exact for many predictors N(m, v).
+// ExpectedMany is Expected of kind Exact for many predictors N(m, v).
 func ExpectedMany(l lik.Likelihood, m, v, y []float64) {
 	if means := lik.Means(l); means != nil {
 		means(m, v, y)
@@ -114,11 +114,11 @@ func ExpectedMany(l lik.Likelihood, m, v, y []float64) {
 	}
 }
 
-// Dist is the predictive distribution of a row: Gaussian of s that it is told from, mean and variance of
-// a new response, and its interval (see lik.Likelihood.Interval).
+// Dist is the predictive distribution of a row: the Gaussian of s that predicts it, mean and
+// variance of a new response, and its interval (see lik.Likelihood.Interval).
 type Dist struct{ EtaMean, EtaVariance, Mean, Variance, Lower, Upper float64 }
 
-// CheckLevel says whether intervals can have a level.
+// CheckLevel reports a level that intervals cannot have.
 func CheckLevel(level float64) error {
 	if !(level > 0 && level < 1) {
 		return fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
@@ -126,7 +126,7 @@ func CheckLevel(level float64) error {
 	return nil
 }
 
-// DistOf is the predictive distribution when s ~ N(m, v).
+// DistOf returns the predictive distribution when s ~ N(m, v).
 // Errors: a level outside (0, 1).
 func DistOf(l lik.Likelihood, m, v, level float64) (Dist, error) {
 	if err := CheckLevel(level); err != nil {
@@ -139,9 +139,8 @@ func DistOf(l lik.Likelihood, m, v, level float64) (Dist, error) {
 	return d, nil
 }
 
-// LogDensity is the log of the predictive density of the response of o when
-// s ~ N(m, v): log ∫ p(y | s) N(s; m, v) ds, for counts the log probability. The
-// weight of o is not used.
+// LogDensity is the log predictive density of the response of o when s ~ N(m, v): log ∫ p(y | s)
+// N(s; m, v) ds, for counts the log probability. The weight of o is ignored.
 // Errors: a response outside the support.
 func LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) (float64, error) {
 	if o.Weight = 1; l.Check(o) != nil {
@@ -150,8 +149,8 @@ func LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) (float64, error) {
 	return l.Moments(o, m, v).LogZ, nil
 }
 
-// PMF is the predictive probability of the count k, 0 outside the support; trials is
-// 0 where the family has none. Of a continuous family it is the density.
+// PMF is the predictive probability of the count k, 0 outside the support; trials is 0 if the
+// family has none. For a continuous family it is the density.
 func PMF(l lik.Likelihood, k, trials, m, v float64) float64 {
 	p, err := LogDensity(l, lik.Obs{Y: k, Trials: trials}, m, v)
 	if err != nil {
@@ -160,8 +159,8 @@ func PMF(l lik.Likelihood, k, trials, m, v float64) float64 {
 	return math.Exp(p)
 }
 
-// Scorer scores rows under one fit. It is used by one goroutine at a time; Clone
-// gives others theirs.
+// Scorer scores rows under one fit. It is used by one goroutine at a time; Clone makes one for
+// another.
 type Scorer struct {
 	*Names
 	Fit *kernels.Fit
@@ -170,7 +169,7 @@ type Scorer struct {
 	square     *root    // of a low-rank covariance, made by the first draw
 	hashes     []uint64 // of the beliefs' names, made by the first draw that needs them
 	predictive kernels.PredictiveScale
-	beside     Beside // where learnt
+	beside     Beside // if learnt is set
 	learnt     bool
 	at         []int
 	val        []float64
@@ -179,10 +178,10 @@ type Scorer struct {
 	room       kernels.Room
 }
 
-// New prepares a fit of one response. The fit is kept and must not change.
+// New prepares a fit of one response. The fit is retained and must not change.
 //
-// Cost: O(p) memory for the names. Errors: a fit whose beliefs, covariance or
-// likelihood are not valid; a softmax fit, whose classes have weights of their own.
+// Cost: O(p) memory for the names. Errors: a fit whose beliefs, covariance or likelihood are not
+// valid; a softmax fit, whose classes have separate weights.
 func New(f *kernels.Fit) (*Scorer, error) {
 	if f == nil {
 		return nil, kernels.ErrNoFit
@@ -204,7 +203,7 @@ func or0(x float64) float64 {
 	return x
 }
 
-// NewWith is New with a likelihood that is made already.
+// NewWith is New with the likelihood given.
 func NewWith(f *kernels.Fit, l lik.Likelihood) (*Scorer, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -219,8 +218,7 @@ func NewWith(f *kernels.Fit, l lik.Likelihood) (*Scorer, error) {
 	return newScorer(Scorer{Names: n, Fit: f, Lik: l}), nil
 }
 
-// Clone returns a Scorer for another goroutine. What it numbered so far stays the
-// same.
+// Clone returns a Scorer for another goroutine. Existing numbers stay the same.
 func (s *Scorer) Clone() *Scorer {
 	return newScorer(Scorer{Names: s.Names.Clone(), Fit: s.Fit, Lik: s.Lik, square: s.square, hashes: s.hashes})
 }
@@ -231,8 +229,8 @@ func newScorer(s Scorer) *Scorer {
 	return &s
 }
 
-// belief is the weight of a feature and its place among the beliefs, -1 for an
-// unseen one, which has its prior.
+// belief is the weight of a feature and the index of its belief, -1 for an unseen one, which has
+// its prior.
 func (s *Scorer) belief(id uint32) (kernels.Weight, int) {
 	if at := s.Belief(id); at >= 0 {
 		return s.Fit.Beliefs[at].Weight, at
@@ -240,8 +238,8 @@ func (s *Scorer) belief(id uint32) (kernels.Weight, int) {
 	return s.Fit.PriorOf(s.dict.Name(id)), -1
 }
 
-// unseen is feature id without a belief under an arrowhead covariance, with prior w: a
-// level of a column with a level mean is weight j of the block and what w becomes.
+// unseen is the prior of feature id, which has no belief under an arrowhead covariance: given
+// weight j of the block for a level of a column with a level mean, else w and -1.
 func (s *Scorer) unseen(id uint32, w kernels.Weight) (kernels.Weight, int) {
 	c := &s.Fit.Covariance
 	k := c.UnseenLevel(string(s.dict.Name(id)), len(s.Fit.Beliefs), func(k int) string { return s.Fit.Beliefs[k].Feature })
@@ -262,8 +260,8 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	return s.linear(b, i, false)
 }
 
-// linear is Linear; anew has levels of columns whose variance was learnt and averaged over as if
-// they were new.
+// linear is Linear; with anew set, levels of columns whose variance was learnt and averaged over
+// are treated as new.
 func (s *Scorer) linear(b *kernels.Batch, i int, anew bool) (m, v float64, err error) {
 	joint := s.Fit.Covariance.Form != gauss.Diagonal
 	s.at, s.val, s.unknown = s.at[:0], s.val[:0], s.unknown[:0]
@@ -303,8 +301,8 @@ func (s *Scorer) linear(b *kernels.Batch, i int, anew bool) (m, v float64, err e
 	return m, v, nil
 }
 
-// Predictive is the Gaussian of the linear predictor of row i from which its response is told: that
-// of Linear, but where the fit keeps factors for it (kernels.PredictiveScale).
+// Predictive is the Gaussian of the linear predictor of row i that predicts its response: that of
+// Linear, unless the fit has factors for it (kernels.PredictiveScale).
 func (s *Scorer) Predictive(b *kernels.Batch, i int) (m, v float64, err error) {
 	if m, v, err = s.Linear(b, i); err == nil {
 		m, v = s.predictive.Of(m, v, b.Shift(i))
@@ -313,7 +311,7 @@ func (s *Scorer) Predictive(b *kernels.Batch, i int) (m, v float64, err error) {
 }
 
 // Predict is the expected response of row i.
-// Errors: those of Linear; a kind that is none.
+// Errors: those of Linear; an unknown kind.
 func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
 	if err := k.Check(); err != nil {
 		return 0, err
@@ -346,8 +344,7 @@ func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
 	return LogDensity(s.Lik, b.Obs(i), m, v)
 }
 
-// PMF is the predictive probability of the count k for row i, whose response is not
-// read.
+// PMF is the predictive probability of the count k for row i, whose response is ignored.
 func (s *Scorer) PMF(b *kernels.Batch, i int, k float64) (float64, error) {
 	m, v, err := s.Predictive(b, i)
 	if err != nil {
@@ -360,7 +357,7 @@ func (s *Scorer) PMF(b *kernels.Batch, i int, k float64) (float64, error) {
 	return PMF(s.Lik, k, trials, m, v), nil
 }
 
-// Influence is what row i did to the fit, of which it should have been part.
+// Influence is what row i contributed to the fit, of which it should have been part.
 func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 	if err := b.Check(); err != nil {
 		return Influence{}, err
@@ -379,7 +376,7 @@ func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 	return n, err
 }
 
-// LeaveOut is LeaveOut of row i, whose response is told from N(m, v) (Predictive), with what the fit has learnt beside its weights.
+// LeaveOut is LeaveOut for row i with predictor N(m, v) (Predictive), and with Beside.
 func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (LeftOut, error) {
 	if err := b.Check(); err != nil {
 		return LeftOut{}, err
@@ -399,7 +396,7 @@ func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (Lef
 	return out.Averaged(s.Lik, b.Obs(i), m, v)
 }
 
-// Beside is what the fit has learnt beside its weights.
+// Beside is what the fit has learnt in addition to its weights.
 func (s *Scorer) Beside() Beside {
 	if !s.learnt {
 		s.beside, s.learnt = BesideOf(s.Fit), true

@@ -6,7 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// shaped says whether responses have a learnt shape, of a known deviation, that is all their dispersion.
+// shaped reports whether a shape, of known standard deviation, was learnt and no dispersion.
 func (b Beside) shaped(l lik.Likelihood) (lik.Shaped, bool) {
 	if _, ok := l.(lik.Dispersed); ok || !(b.Shape > 0) || b.Shape >= ShapeUnbound {
 		return nil, false
@@ -15,22 +15,22 @@ func (b Beside) shaped(l lik.Likelihood) (lik.Shaped, bool) {
 	return s, ok
 }
 
-// shapes is what rows say of a shape e^t of responses that have a mean about mu: the posterior of a gamma law's,
+// shapes is the posterior of a shape e^t of responses with a mean about mu, as for a gamma:
 //
 //	log π(t) = A (κ log κ - log Γ(κ)) - B κ,  κ = e^t
 //
-// which is no normal law of t: to the right it falls as e^-κ. Of negbinomial a count is nearly a gamma response
-// whose shape is κ = rμ/(r+μ), and log π has a limit where it is a Poisson count's.
+// which is not normal in t: to the right it falls as e^-κ. A negbinomial count is nearly a gamma
+// response of shape κ = rμ/(r+μ), and log π has a limit where the count becomes Poisson.
 type shapes struct {
 	counts  bool
 	mu      float64
-	mode, a float64 // mode is where all rows, the one that is left out among them, have theirs
+	mode, a float64 // mode is that of all rows, including the one that is left out
 	b, top  float64 // top is log π(mode)
 }
 
-// shapes are those that have, with what else the log of the density has whose first two derivatives at the
-// mode are slope and bend, the mode and the deviation of all rows. Without a row that explains
-// all of the bend nothing is left: they rise or fall then.
+// shapes returns the posterior that has the mode and standard deviation of all rows once a term is
+// added whose first two derivatives at the mode are slope and bend. If one row explains all of the
+// bend, nothing remains without it: the posterior then only rises or falls.
 func (b Beside) shapes(l lik.Likelihood, mu, slope, bend float64) shapes {
 	s := shapes{mode: b.ShapeMode, counts: l.Traits().Counts, mu: mu}
 	first := func(t float64) float64 {
@@ -49,14 +49,14 @@ func (b Beside) shapes(l lik.Likelihood, mu, slope, bend float64) shapes {
 	return s
 }
 
-// derivatives are the first two of f at t.
+// derivatives are the first two derivatives of f at t.
 func derivatives(f func(t float64) float64, t float64) (first, second float64) {
 	const h = 0.03
 	up, down := f(t+h), f(t-h)
 	return (up - down) / (2 * h), (up - 2*f(t) + down) / (h * h)
 }
 
-// known is the shape of a gamma law that has as much noise about its mean as responses of shape e^t.
+// known is the shape of a gamma distribution with the relative noise of responses of shape e^t.
 func (s *shapes) known(t float64) float64 {
 	k := math.Exp(t)
 	if s.counts {
@@ -65,25 +65,25 @@ func (s *shapes) known(t float64) float64 {
 	return k
 }
 
-// log is log π(t) less that at the mode.
+// log is log π(t) minus that at the mode.
 func (s *shapes) log(t float64) float64 {
 	k := s.known(t)
 	log, _ := math.Lgamma(k)
 	return s.a*(k*math.Log(k)-log) - s.b*k - s.top
 }
 
-// A shape is looked for within so many deviations of log π, at so many places: within farShape in all.
+// A shape is sought at shapeNodes places, within farShape of the mode.
 const (
 	shapeNodes = 25
 	farShape   = 4
 )
 
-// around are the places of a rule for integrals over t of what has the density e^at up to a constant: the
-// trapezoid rule about the maximum, within six of the deviations that the curvature there says. edge says
-// that there is no maximum within reach.
+// around are the nodes of a rule for integrals over t of a density proportional to e^at: the
+// trapezoid rule about the maximum, within six standard deviations according to the curvature
+// there. edge says that there is no maximum within reach.
 func (s *shapes) around(sd float64, at func(t float64) float64) (ts [shapeNodes]float64, top float64, edge bool) {
 	lo, hi := s.mode-farShape, s.mode+farShape
-	// The maximum: from the mode uphill by whole deviations, then by thirds.
+	// The maximum: uphill from the mode by whole standard deviations, then by ternary search.
 	a, b, up := s.mode, s.mode, sd
 	if at(s.mode-0.1*sd) > at(s.mode) {
 		up = -sd
@@ -122,7 +122,7 @@ func (s *shapes) around(sd float64, at func(t float64) float64) (ts [shapeNodes]
 	return ts, top, edge
 }
 
-// sumLog is the log of the integral over ts, which are equally far apart but where they meet a bound, of e^at.
+// sumLog is the log of the integral of e^at over ts, equally spaced except at a bound.
 func sumLog(ts []float64, at func(t float64) float64) float64 {
 	top := math.Inf(-1)
 	logs := make([]float64, len(ts))
@@ -137,8 +137,8 @@ func sumLog(ts []float64, at func(t float64) float64) float64 {
 	return top + math.Log(sum)
 }
 
-// density is the log density of the response of o, of weight 1, by the logarithm of the shape, the predictor being
-// N(m, v) at that of l. The variance of the weights goes with the noise, nearly.
+// density is the log density of o's response, of weight 1, by log shape, the predictor being N(m,
+// v) at the shape of l. The variance of the weights scales with the noise, approximately.
 func (b Beside) density(l lik.Likelihood, o lik.Obs, m, v float64) func(t float64) float64 {
 	under := underShape(l, m, v)
 	o.Weight = 1
@@ -151,7 +151,7 @@ func (b Beside) density(l lik.Likelihood, o lik.Obs, m, v float64) func(t float6
 	}
 }
 
-// underShape is l, and the variance of a predictor N(m, v) at its shape, by the logarithm of another one.
+// underShape is l, and the variance of a predictor N(m, v) at its shape, by log shape.
 func underShape(l lik.Likelihood, m, v float64) func(t float64) (lik.Likelihood, float64, error) {
 	s := shapes{counts: l.Traits().Counts, mu: math.Exp(m)}
 	own := s.known(math.Log(l.(lik.Shaped).Shape()))
@@ -161,20 +161,20 @@ func underShape(l lik.Likelihood, m, v float64) func(t float64) (lik.Likelihood,
 	}
 }
 
-// averaged is the log of the mean of e^z over π, the place of whose maximum is top; edge says that it has none
-// within reach.
+// averaged is the log of the mean of e^z over π, whose maximum is at top; edge says that it has
+// none within reach.
 func (s *shapes) averaged(sd float64, z func(t float64) float64) (mean, top float64, edge bool) {
 	ts, top, edge := s.around(sd, s.log)
 	return sumLog(ts[:], func(t float64) float64 { return s.log(t) + z(t) }) - sumLog(ts[:], s.log), top, edge
 }
 
-// hardlyMoves says whether a row whose log density has these derivatives by t is averaged over t by them
-// alone, to some 1e-4 of a nat and, over n rows that tell of it, to 1/n.
+// hardlyMoves reports whether these derivatives by t of a row's log density suffice to average it
+// over t, to some 1e-4 of a nat and, over n rows that inform about it, to 1/n.
 func (b Beside) hardlyMoves(slope, bend float64) bool {
 	return (slope*slope+math.Abs(bend))*b.Shape < 0.01
 }
 
-// reaveraged is the log density of the response of o, of weight 1, at N(m, v) with a learnt shape averaged over.
+// reaveraged is the log density of o's response, of weight 1, at N(m, v), averaged over the shape.
 func (b Beside) reaveraged(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	z := b.density(l, o, m, v)
 	if slope, bend := derivatives(z, b.ShapeMode); b.hardlyMoves(slope, bend) {
@@ -185,8 +185,8 @@ func (b Beside) reaveraged(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	return mean
 }
 
-// shapedPenalty is Penalty with a learnt shape: the mean over it of the variance under one shape, and the
-// variance of the mean.
+// shapedPenalty is Penalty with a learnt shape: the mean over the shape of the variance under one
+// shape, plus the variance of the mean.
 func (b Beside) shapedPenalty(l lik.Likelihood, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) float64 {
 	under := underShape(l, m, v)
 	at := func(t float64) (mean, variance float64) {
@@ -218,13 +218,13 @@ func (b Beside) shapedPenalty(l lik.Likelihood, m, v float64, over func(l lik.Li
 	return within/total + math.Max(two/total-one*one, 0)
 }
 
-// reshaped takes the row of o, of weight up to 1, which is left out of its predictor as out, out of a learnt
-// shape too. All rows say of its logarithm t what the others do times the density Z(t) of the response given
-// them and the shape, which has to have the mode and the deviation that the fit says:
+// reshaped takes the row of o, of weight up to 1, out of a learnt shape too; out is the row left out of
+// its predictor. The posterior of log shape t given all rows is that of the others times the density
+// Z(t) of the response given them and the shape, and must have the fit's mode and standard deviation:
 //
 //	p(y | others) = ∫ Z π dt,  π Z^w ≈ the posterior of t
 //
-// Reach says how far the shape moves: half the square of the move in deviations of the shape.
+// Reach says how far the shape moves: half the squared move in standard deviations of the shape.
 func (b Beside) reshaped(l lik.Likelihood, o lik.Obs, out LeftOut) LeftOut {
 	if _, ok := b.shaped(l); !ok || math.IsNaN(out.LogDensity) || !(o.Weight > 0) {
 		return out

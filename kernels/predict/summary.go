@@ -11,26 +11,26 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Term is a weight of a fit as people read it.
+// Term is a weight of a fit for display.
 type Term struct {
-	Term   string // the feature; of a fit of classes the class before it, 'a: x'
+	Term   string // the feature; for a fit with classes preceded by the class, 'a: x'
 	Column string // the column it belongs to, "" for the intercept
 	Estimate
-	// Exp is exp of the estimate, an odds or rate ratio; NaN for links whose weights add
-	// to the response itself, and where it reaches beyond all numbers, as that of the
-	// intercept of a column that is far from 0 does: log odds are then all there is to say.
+	// Exp is exp of the estimate, an odds or rate ratio; NaN for links whose weights add to the
+	// response itself, and where it overflows, as for the intercept if a column is far from 0: then
+	// only the log odds can be reported.
 	ExpMean, ExpLower, ExpUpper float64
 	Positive                    float64 // P(w > 0)
-	Rope                        float64 // P(|w| < rope), the region of practical equivalence; NaN where none is given
-	// PerSD is the mean times the deviation of the column, NaN where the fit does not know it.
+	Rope                        float64 // P(|w| < rope), the region of practical equivalence; NaN if none is given
+	// PerSD is the mean times the column's standard deviation, NaN if the fit does not know it.
 	PerSD float64
 }
 
 // Summary lists the weights of a fit in belief order, with central intervals of that level,
-// and then, where their posterior was learnt, as 'sd(column)' the standard deviations of the
+// followed by what was learnt with a posterior: as 'sd(column)' the standard deviations of the
 // weights of columns of levels, as 'cor(column, column)' the correlations between these, as
-// 'sd(residual)' that of gaussian responses, of studentt's their 'scale(residual)', and as
-// 'shape(family)' the shape. What was learnt without its deviation has no interval.
+// 'sd(residual)' that of gaussian responses, as 'scale(residual)' the scale of studentt's, and as
+// 'shape(family)' the shape. An estimate without a standard deviation has no interval.
 //
 // A rope > 0 asks for the probability that a weight is between -rope and rope.
 //
@@ -74,9 +74,9 @@ func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 	return slices.Concat(out, deviations(f, level), correlations(f, level), parameters(f, level)), nil
 }
 
-// parameters are those of the likelihood that were learnt: the interval of a deviation is that of
-// the square root of an inverse chi-square variable, that of a shape of a log-normal one, with
-// their mean and deviation.
+// parameters are those of the likelihood that were learnt: the interval of a standard deviation is
+// that of the square root of an inverse chi-square variable, that of a shape of a log-normal one,
+// with the estimated mean and standard deviation.
 func parameters(f *kernels.Fit, level float64) (out []Term) {
 	nan := math.NaN()
 	of, _ := f.Likelihood()
@@ -97,12 +97,12 @@ func parameters(f *kernels.Fit, level float64) (out []Term) {
 		case kernels.LearntShape:
 			t.Term = "shape(" + f.Family + ")"
 			if known {
-				ratio := min(l.SD/l.Mean, 1e150) // whose square is a number
+				ratio := min(l.SD/l.Mean, 1e150) // so that its square is finite
 				v := math.Log1p(ratio * ratio)
 				z := mathext.NormalQuantile(0.5+0.5*level) * math.Sqrt(v)
 				t.Lower, t.Upper = l.Mean*math.Exp(-0.5*v-z), l.Mean*math.Exp(-0.5*v+z)
 			}
-		default: // of a later version
+		default: // from a later version
 			continue
 		}
 		out = append(out, t)
@@ -110,11 +110,11 @@ func parameters(f *kernels.Fit, level float64) (out []Term) {
 	return out
 }
 
-// correlations are those of columns of levels, where they were learnt: the interval is that of
-// the beta distribution, over -1 to 1, with their mean and deviation.
+// correlations are those between columns of levels, if they were learnt: the interval is that of
+// the beta distribution on (-1, 1) with the estimated mean and standard deviation.
 func correlations(f *kernels.Fit, level float64) (out []Term) {
 	for _, c := range f.Correlations {
-		n := (1-c.Mean*c.Mean)/(c.SD*c.SD) - 1 // the beta's parameters together
+		n := (1-c.Mean*c.Mean)/(c.SD*c.SD) - 1 // the sum of the beta's parameters
 		if !(n > 0) || math.IsInf(n, 1) {
 			continue
 		}
@@ -131,8 +131,8 @@ func correlations(f *kernels.Fit, level float64) (out []Term) {
 	return out
 }
 
-// deviations are the standard deviations of the weights of columns of levels, where they were
-// learnt: the interval is that of the gamma distribution with their mean and deviation.
+// deviations are the standard deviations of the weights of columns of levels, if they were learnt:
+// the interval is that of the gamma distribution with the estimated mean and standard deviation.
 func deviations(f *kernels.Fit, level float64) (out []Term) {
 	for k := range f.Columns {
 		c := &f.Columns[k]
@@ -146,7 +146,7 @@ func deviations(f *kernels.Fit, level float64) (out []Term) {
 		switch {
 		case shape > narrow:
 			at = normal(mean, sd)
-		case shape < 1e-100: // what is not at 0 has no probability
+		case shape < 1e-100: // all probability is at 0
 			at = func(float64) float64 { return 0 }
 		}
 		out = append(out, Term{Term: "sd(" + c.Name + ")", Column: c.Name,
@@ -156,8 +156,8 @@ func deviations(f *kernels.Fit, level float64) (out []Term) {
 	return out
 }
 
-// narrow is the parameter of a gamma or beta distribution from which on it is the normal one, for
-// its inverses are not exact there and find no end.
+// narrow is the parameter of a gamma or beta distribution above which the normal one replaces it,
+// since its inverses are then inaccurate and may not terminate.
 const narrow = 1e8
 
 func normal(mean, sd float64) func(q float64) float64 {
@@ -172,8 +172,8 @@ func within(m, v, rope float64) float64 {
 	return above(m+rope, v) - above(m-rope, v)
 }
 
-// ColumnOf is Column of a feature of f: where f remembers its columns the longest of them that
-// it can belong to, for a name may have a '=' of its own.
+// ColumnOf is Column for a feature of f: if f remembers its columns, the longest one that the
+// feature can belong to, since a name may contain '='.
 func ColumnOf(f *kernels.Fit, feature string) string {
 	best := -1
 	for k := range f.Columns {
@@ -189,8 +189,8 @@ func ColumnOf(f *kernels.Fit, feature string) string {
 	return Column(feature)
 }
 
-// Column is the column a feature belongs to: what stands before its first '=', or before
-// ' IS NULL', else the feature itself.
+// Column is the column that a feature belongs to: the part before its first '=', or before ' IS
+// NULL', else the feature itself.
 func Column(feature string) string {
 	if c, _, ok := strings.Cut(feature, "="); ok {
 		return c
