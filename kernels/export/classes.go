@@ -10,7 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// classModels lay out a fit of classes, a model for each, with the same columns and states.
+// classModels lays out a fit with classes, one model per class, with the same columns and states.
 func classModels(f *kernels.Fit) ([]*model, error) {
 	p := len(f.Beliefs) / len(f.Classes)
 	if p*len(f.Classes) != len(f.Beliefs) {
@@ -43,14 +43,14 @@ func classModels(f *kernels.Fit) ([]*model, error) {
 	return out, nil
 }
 
-// classWriter writes the query of a model of classes.
+// classWriter writes the query for a model with classes.
 type classWriter struct {
 	*writer
 	classes []*model
 	names   []string
 }
 
-// probabilities names those of the classes, from weights in proportion: bglm_e0 and on.
+// probabilities names the class probabilities, normalising the weights bglm_e0, bglm_e1, ...
 func (w *classWriter) probabilities() string {
 	var total, out []string
 	for k := range w.names {
@@ -62,7 +62,7 @@ func (w *classWriter) probabilities() string {
 	return strings.Join(out, ",\n  ")
 }
 
-// largest is the largest of expressions; databases bound how many one call takes.
+// largest is the largest of some expressions; databases limit the arguments of one call.
 func (w *classWriter) largest(x []string) string {
 	const most = 50
 	if len(x) == 1 {
@@ -74,7 +74,7 @@ func (w *classWriter) largest(x []string) string {
 	return w.most + "(" + w.largest(x[:most]) + ", " + w.largest(x[most:]) + ")"
 }
 
-// predictor is a class's, moderated where that is asked for.
+// predictor is a class's predictor, moderated unless the prediction is 'plugin'.
 func (w *classWriter) predictor(mean, variance string) string {
 	if w.o.Prediction == predict.Plugin {
 		return mean
@@ -101,7 +101,7 @@ func (w *classWriter) query() string {
 		w.keep(""), w.probabilities(), w.keep(""), strings.Join(weights, ",\n    "), w.keep(""), strings.Join(all, ", "), w.largest(all), w.keep(""), strings.Join(predictors, ",\n      "), inner)
 }
 
-// join writes the states as tables of values, as writer.join does, by class.
+// join writes the states as tables of values, like writer.join, by class.
 func (w *classWriter) join() string {
 	n := w.m.numbered()
 	id := strconv.Itoa

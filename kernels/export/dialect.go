@@ -8,17 +8,17 @@ import (
 	"github.com/bglm/bglm/kernels/argument"
 )
 
-// dialect is how a database writes what its SQL has in words of its own.
+// dialect is how a database writes what is not standard SQL.
 type dialect struct {
 	name    string
 	real    string // type of numbers
 	text    string // type of text
-	quote   string // of names: its mark, doubled inside
-	slashes bool   // a backslash in text is an escape, and in names of BigQuery
-	literal string // a number, as a format
+	quote   string // quotation mark of names, doubled inside
+	slashes bool   // a backslash is an escape in text, and in BigQuery's names
+	literal string // format of a number
 	least   string
 	most    string
-	joins   bool // text || is an error of a list, whose cast to text is none
+	joins   bool // text || fails for a list, whose cast to text would not
 	values  func(name string, columns []string, rows [][]string) string
 }
 
@@ -30,7 +30,7 @@ var dialects = []dialect{
 	{name: "snowflake", real: "DOUBLE", text: "VARCHAR", quote: `"`, slashes: true, literal: "%s::DOUBLE", least: "least", most: "greatest", values: columnValues},
 }
 
-// Dialects are the names that SQL takes.
+// Dialects returns the names that SQL accepts.
 func Dialects() []string {
 	var out []string
 	for _, d := range dialects {
@@ -52,19 +52,19 @@ func dialectOf(name string) (*dialect, error) {
 	return nil, argument.Word("dialect", name, Dialects())
 }
 
-// number is a literal that the database reads as the same double, to its rounding.
+// number is a literal that the database reads as the same double, up to its rounding.
 func (d *dialect) number(x float64) string {
 	return fmt.Sprintf(d.literal, strconv.FormatFloat(x, 'e', -1, 64))
 }
 
-// string is a literal of s. What a database cannot hold is refused before (checkText).
+// string is a literal of s. What a database cannot store has been rejected before (checkText).
 func (d *dialect) string(s string) string {
 	s = strings.ReplaceAll(s, "'", "''")
 	if !d.slashes {
 		return "'" + s + "'"
 	}
 	s = strings.ReplaceAll(s, "''", `\'`)
-	// The backslashes of quotes are there already: escape the others first.
+	// Quotes are already escaped by backslashes: escape the other backslashes first.
 	s = strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(s, `\'`, "\x00"), `\`, `\\`), "\x00", `\'`)
 	return "'" + strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s) + "'"
 }
@@ -77,7 +77,7 @@ func (d *dialect) ident(s string) string {
 	return d.quote + strings.ReplaceAll(s, d.quote, d.quote+d.quote) + d.quote
 }
 
-// checkText refuses what is no text in some database.
+// checkText rejects what some database cannot store as text.
 func checkText(what, s string) error {
 	if strings.ContainsRune(s, 0) {
 		return fmt.Errorf("%s %q has a zero byte, which SQL cannot write", what, s)
@@ -87,8 +87,8 @@ func checkText(what, s string) error {
 
 func (d *dialect) cast(expression, to string) string { return "CAST(" + expression + " AS " + to + ")" }
 
-// levels reads a column's levels as text. A list, which has several, is an error where the
-// database would write it as the text of one level that no fit has.
+// levels reads a column's levels as text. A list, which has several, is an error where the database
+// would write it as the text of one unknown level.
 func (d *dialect) levels(column string) string {
 	if d.joins {
 		column = "(" + column + " || '')"
@@ -96,7 +96,7 @@ func (d *dialect) levels(column string) string {
 	return d.cast(column, d.text)
 }
 
-// exp is e^x that neither overflows nor underflows, which some databases take for errors.
+// exp is e^x without overflow or underflow, which are errors in some databases.
 func (d *dialect) exp(x string) string {
 	return "exp(" + d.least + "(" + d.most + "(" + x + ", " + d.number(-700) + "), " + d.number(700) + "))"
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// numbered are the states of the model, and where those of each column are.
+// numbered are the numbered states of the model, and the places of those of each column.
 type numbered struct {
 	all    []*state
 	first  []int // by column: its first level, or the unit of a number
@@ -42,7 +42,7 @@ func (m *model) numbered() *numbered {
 	return n
 }
 
-// tables are the rows, numbered, and the names of their states.
+// tables are the numbered rows and their state names.
 func (w *writer) tables(n *numbered) []string {
 	id := strconv.Itoa
 	var names [][]string
@@ -58,8 +58,8 @@ func (w *writer) tables(n *numbered) []string {
 	return with
 }
 
-// join writes the states as tables of values: rows are numbered, taken apart into states,
-// joined with what these bring, and added up.
+// join writes the states as tables of values: rows are numbered, split into states, joined with the
+// values of these, and summed.
 func (w *writer) join() string {
 	n := w.m.numbered()
 	id := strconv.Itoa
@@ -81,9 +81,9 @@ func (w *writer) join() string {
 		w.scored(fmt.Sprintf("SELECT %ss.m AS bglm_m, %s AS bglm_v\n    FROM %s", w.keep("r."), variance, from))
 }
 
-// sums are the tables bglm_sums, what the states of a row bring, and bglm_squares, the part of its
-// variance that comes of factors, where there are any; by is "" or names the column by which values
-// and factors are told apart, their second. variance is that of a row, of both tables as s and q.
+// sums are the tables bglm_sums, what the states of a row contribute, and bglm_squares, the part of
+// its variance due to factors, if there are any; by is "" or the second column of values and
+// factors, which distinguishes them. variance is that of a row, from both tables as s and q.
 func (w *writer) sums(n *numbered, by string, values, factors [][]string) (with []string, variance string) {
 	columns := func(more ...string) []string {
 		if by == "" {
@@ -117,7 +117,7 @@ func (w *writer) sums(n *numbered, by string, values, factors [][]string) (with 
 	return with, "s.own + " + q
 }
 
-// states are queries of the states that rows are sums of: bglm_k, id, x.
+// states are queries for the states whose sums the rows are.
 func (w *writer) states(n *numbered) []string {
 	one := w.number(1)
 	var out []string

@@ -11,17 +11,17 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// link is how the languages that scores are written in say a link, which is theirs to name.
+// link is how a link is expressed in the languages of exported scores.
 type link struct {
-	pmml    string                              // its normalizationMethod
+	pmml    string                              // PMML's normalizationMethod
 	inverse func(w *writer, x string) string    // of a column
-	mean    func(w *writer) string              // the expected response, of bglm_m, bglm_v, bglm_s and bglm_a; nil: a sum over Nodes
+	mean    func(w *writer) string              // the expected response, from bglm_m, bglm_v, bglm_s and bglm_a; nil: a sum over Nodes
 	mackay  func(w *writer) string              // MacKay's approximation of it; nil: mean
 	at      func(w *writer, m, v string) string // bglm_a, nil: m
 }
 
-// links are those that can be written. Another likelihood of these needs nothing here; a
-// link that is not here is refused.
+// links are those that can be written. Another likelihood with one of these needs nothing here; a
+// link that is missing is rejected.
 var links = map[string]link{
 	"identity": {
 		pmml:    "none",
@@ -31,7 +31,7 @@ var links = map[string]link{
 	"log": {
 		pmml:    "exp",
 		inverse: func(w *writer, x string) string { return w.exp(x) },
-		mean: func(w *writer) string { // as predict.Expected holds it
+		mean: func(w *writer) string { // clamped as in predict.Expected
 			return "CASE WHEN bglm_v > " + w.number(16) + " THEN " + w.exp("bglm_m + "+w.number(2)+" * bglm_s") + " ELSE " + w.exp("bglm_m + "+w.number(0.5)+" * bglm_v") + " END"
 		},
 	},
@@ -58,8 +58,8 @@ var links = map[string]link{
 	},
 }
 
-// likelihoodOf is that of a fit of one response, and its link. Errors: those of f.Likelihood; a
-// link that is not in the table, an argument.Error.
+// likelihoodOf is the likelihood and the link of a fit of one response. Errors: those of
+// f.Likelihood; an argument.Error for a link that is not in the table.
 func likelihoodOf(f *kernels.Fit) (lik.Likelihood, link, error) {
 	l, err := f.Likelihood()
 	if err != nil {

@@ -2,8 +2,8 @@ package export
 
 import "strings"
 
-// parts are the columns that an interaction is named after, where the fit has all of them by
-// themselves: those of a:b. nil for others.
+// parts are the columns after which an interaction is named, if the fit also has all of them
+// separately: a and b for a:b. nil for others.
 func (m *model) parts(c *column) []*column {
 	names := strings.Split(c.name, ":")
 	if len(names) < 2 {
@@ -23,14 +23,14 @@ func (m *model) parts(c *column) []*column {
 		}
 		out, levels = append(out, of), levels || !of.number
 	}
-	if levels == c.number { // another column that is called so
+	if levels == c.number { // another column with such a name
 		return nil
 	}
 	return out
 }
 
-// mixed says whether the column is an interaction of levels and numbers, named after its
-// columns: the values that its levels are made of are fewer than the names.
+// mixed reports whether the column is an interaction of levels and numbers, named after its
+// columns: its levels then consist of fewer values than there are names.
 func (c *column) mixed() bool {
 	if c.number {
 		return false
@@ -44,8 +44,7 @@ func (c *column) mixed() bool {
 	return false
 }
 
-// scaled says whether the column is an interaction of levels and numbers, as far as its name
-// tells.
+// scaled reports whether the column is an interaction of levels and numbers, judging by its name.
 func (m *model) scaled(c *column) bool {
 	if c.number {
 		return false
@@ -58,8 +57,8 @@ func (m *model) scaled(c *column) bool {
 	return c.mixed()
 }
 
-// valuesOf are the values that the level of an interaction is made of: between colons, those
-// inside of values being escaped by a backslash.
+// valuesOf splits the level of an interaction into its values, which colons separate; a backslash
+// escapes a colon within a value.
 func valuesOf(level string) []string {
 	out := []string{""}
 	for k := 0; k < len(level); k++ {

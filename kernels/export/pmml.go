@@ -11,20 +11,20 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// PMML is a fit as a document of PMML 4.4, a RegressionModel with the fit's mean weights: it
-// predicts what bglm_predict does with 'plugin'. Of bernoulli it is a classification, the
-// output probability being that of 1; of classes one by softmax, with an output for each, the
-// field probability(CLASS); of other families a regression. response names the target field,
-// y where it is empty.
+// PMML returns a fit as a document of PMML 4.4, a RegressionModel with the fit's mean weights: its
+// predictions are those of bglm_predict with 'plugin'. For bernoulli it is a classification with
+// the probability of 1 as its output; for classes a softmax classification with an output for each,
+// the field probability(CLASS); for other families a regression. response names the target field, y
+// if it is empty.
 //
-// Its fields are the columns of the fit: numbers, and levels as text. A missing number, a
-// missing level and levels never seen are taken as bglm_predict does. An interaction named
-// after columns that the fit has besides, as those of formulas are (a:b), is made of these;
-// another one is a field of its own, the product or 'x:y'.
+// Its fields are the columns of the fit: numbers, and levels as text. Missing numbers, missing
+// levels and unseen levels are handled as by bglm_predict. An interaction named after columns that
+// the fit has as well, as those of formulas are (a:b), is computed from these; any other is a field
+// of its own, the product or 'x:y'.
 //
-// Errors: a fit with hashed features, of one class alone, or with features that belong to no
-// column; an interaction of levels and numbers whose columns the fit does not have by themselves;
-// names and levels that XML cannot hold.
+// Errors: a fit with hashed features, with a single class, or with features that belong to no
+// column; an interaction of levels and numbers whose columns the fit lacks; names and levels that
+// XML cannot represent.
 //
 // Source: [dmg2019], RegressionModel, Transformations and MiningSchema.
 func PMML(f *kernels.Fit, response string) (string, error) {
@@ -68,13 +68,13 @@ func PMML(f *kernels.Fit, response string) (string, error) {
 	return p.document(f, m, of, target), nil
 }
 
-// pmmlResponse is what a document says of the response.
+// pmmlResponse describes the response in a document.
 type pmmlResponse struct {
-	link, method string // method is PMML's name of it
+	link, method string // method is PMML's name for it
 	binary       bool
 }
 
-// pmmlModels are a model for each table of the document, and what its response is.
+// pmmlModels returns a model for each table of the document, and the description of its response.
 func pmmlModels(f *kernels.Fit) (models []*model, of pmmlResponse, err error) {
 	if len(f.Classes) == 1 {
 		return nil, of, fmt.Errorf("the FIT has the class %q alone, and PMML classifies among two and more; allowed: a fit of two classes or more", f.Classes[0])
@@ -94,15 +94,15 @@ func pmmlModels(f *kernels.Fit) (models []*model, of pmmlResponse, err error) {
 	return []*model{m}, pmmlResponse{l.Link(), to.pmml, l.Traits().Binary}, nil
 }
 
-// pmml gathers the parts of a document.
+// pmml collects the parts of a document.
 type pmml struct {
 	taken                       map[string]bool   // names of fields
 	made                        map[string]string // derived fields by expression
 	fields, transformed, tables []string
-	numbers, kinds, by          []string // of the table that is being made: NumericPredictor, CategoricalPredictor, PredictorTerm
+	numbers, kinds, by          []string // of the current table: NumericPredictor, CategoricalPredictor, PredictorTerm
 }
 
-// name is want, or with marks behind where a field is called so.
+// name is want, with marks appended if another field has that name.
 func (p *pmml) name(want string) string {
 	for p.taken[want] {
 		want += "'"
@@ -111,7 +111,7 @@ func (p *pmml) name(want string) string {
 	return want
 }
 
-// field adds a column's field, unless other columns make it.
+// field adds a column's field, unless it is derived from other columns.
 func (p *pmml) field(m *model, c *column) error {
 	if err := checkXML(c.name); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (p *pmml) table(m *model, attributes ...string) error {
 	return nil
 }
 
-// column adds what is derived of a column, and its terms.
+// column adds what is derived from a column, and its terms.
 func (p *pmml) column(m *model, c *column) error {
 	if parts := m.parts(c); parts != nil {
 		return p.interaction(c, parts)
@@ -174,8 +174,8 @@ func (p *pmml) column(m *model, c *column) error {
 	return nil
 }
 
-// interaction adds the terms of a column that is the interaction of others: products of
-// numbers and of indicators of levels.
+// interaction adds the terms of a column that is an interaction of others: products of numbers and
+// of indicators of levels.
 func (p *pmml) interaction(c *column, parts []*column) error {
 	var numbers []derived
 	none, there := constant(0), constant(1)
@@ -221,16 +221,16 @@ func (p *pmml) interaction(c *column, parts []*column) error {
 	p.product(c.other.mean, append(numbers, derived{c.name + " is there", there})...)
 	if len(numbers) == 0 {
 		p.numeric(null, c.null.mean)
-	} else { // a missing level is nothing, or where the numbers were centred a level never seen
+	} else { // a missing level counts as nothing, or as a level never seen if the numbers were centred
 		p.product(c.null.mean, append(numbers, null)...)
 	}
 	return nil
 }
 
-// derived is a field that an expression makes, by the name it has if that is free.
+// derived is a field defined by an expression, with the name it gets if that is free.
 type derived struct{ name, expression string }
 
-// use adds a derived field to the document, once, and gives its name there.
+// use adds a derived field to the document, once, and returns its name there.
 func (p *pmml) use(d derived) string {
 	name, ok := p.made[d.expression]
 	if !ok {
@@ -247,7 +247,7 @@ func (p *pmml) numeric(d derived, weight float64) {
 	}
 }
 
-// product adds a weight times fields.
+// product adds the term of a weight times fields.
 func (p *pmml) product(weight float64, fields ...derived) {
 	if weight == 0 {
 		return
@@ -259,7 +259,7 @@ func (p *pmml) product(weight float64, fields ...derived) {
 	p.by = append(p.by, element("PredictorTerm", refs, "coefficient", double(weight)))
 }
 
-// document puts the parts together.
+// document assembles the parts.
 func (p *pmml) document(f *kernels.Fit, m *model, of pmmlResponse, target string) string {
 	function, optype, kind := "classification", "categorical", "integer"
 	values, outputs := "", ""
@@ -316,10 +316,10 @@ func element(name, content string, attributes ...string) string {
 	return b.String()
 }
 
-// escapeXML keeps the white space of attributes, too.
+// escapeXML also preserves white space in attributes.
 var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", "&#10;", "\r", "&#13;", "\t", "&#9;")
 
-// checkXML refuses what XML 1.0 has no way to write.
+// checkXML rejects what XML 1.0 cannot represent.
 func checkXML(s string) error {
 	for _, r := range s {
 		if r == utf8.RuneError || r < 0x20 && r != '\n' && r != '\r' && r != '\t' || r == 0xFFFE || r == 0xFFFF {

@@ -13,10 +13,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Options are what SQL is asked for.
+// Options are the options of SQL.
 type Options struct {
-	Table      string       // that has the rows; "" is rows
-	Keep       []string     // columns of it that the result keeps; none: those of the fit
+	Table      string       // table with the rows; "" is rows
+	Keep       []string     // its columns to keep in the result; none: those of the fit
 	Prediction predict.Kind // of the expected response
 	Level      float64      // of the interval; 0 is 0.95
 	Form       string       // "query" with expressions, "join" over tables of values; "" by size
@@ -25,32 +25,32 @@ type Options struct {
 // Forms are the values of Options.Form.
 var Forms = []string{"query", "join"}
 
-// narrow is up to how many numbers of a fit are written into expressions.
+// narrow is up to how many numbers of a fit are written as expressions.
 const narrow = 3000
 
-// SQL is a query in the words of a database (Dialects) that scores the rows of a table without
-// bglm: of each row the columns kept, the Gaussian of the linear predictor, eta_mean and
-// eta_variance, the expected response, prediction, and the central interval of the expected
-// response, lower and upper.
+// SQL returns a query in a database's dialect (Dialects) that scores the rows of a table without bglm.
+// For each row it has the columns kept, the Gaussian of the linear predictor, eta_mean and eta_variance,
+// the expected response, prediction, and the central interval of the expected response, lower and upper.
 //
-// The table has the columns of the fit by name: numbers, and levels as text, truth values or
-// dates; an interaction of levels or of numbers is a column of its own, 'x:y' or the product. Lists of
-// levels cannot be scored: in DuckDB, PostgreSQL and BigQuery the query fails on them. NULL and levels
-// never seen are what they are for bglm_predict, to whose numbers these are equal up to rounding: eta_*, 'plugin', 'mackay', lower and upper of every link, and 'exact' of the links
-// identity, log and probit. 'exact' of logit and cloglog is a sum over 65 nodes: right to 1e-10
-// (cloglog 1e-9) up to a deviation of the predictor of 2, to 1e-8 (2e-5) up to 4, to 1e-5 (1e-3) up
-// to 7 (TestNodes). The normal distribution is Cody's rational approximation, right to 1e-14.
+// The table has the columns of the fit by name: numbers, and levels as text, truth values or dates; an
+// interaction of levels or of numbers is a column of its own, 'x:y' or the product. Lists of levels
+// cannot be scored: in DuckDB, PostgreSQL and BigQuery the query fails on them. NULL and unseen levels
+// are treated as by bglm_predict, to whose results these are equal up to rounding: eta_*, 'plugin',
+// 'mackay', lower and upper for every link, and 'exact' for the links identity, log and probit. 'exact'
+// for logit and cloglog is a sum over 65 nodes, accurate to 1e-10 (cloglog 1e-9) up to a standard
+// deviation of the predictor of 2, to 1e-8 (2e-5) up to 4, to 1e-5 (1e-3) up to 7 (TestNodes). The
+// normal distribution is Cody's rational approximation, accurate to 1e-14.
 //
-// A fit of many weights, or of wide covariance, is written as tables of values that rows are
-// joined with, for which they are numbered.
+// A fit with many weights, or with a large covariance, is written as tables of values that are joined
+// with the rows, which are numbered for this.
 //
-// Of a fit of classes there is a column prediction_CLASS for each, in place of all these: the
-// probabilities at the mean weights ('plugin') or by MacKay's moderation, which knows nothing
-// of covariances between classes ('mackay'): those of bglm_predict to rounding. How far they
-// are from the weights integrated out depends on the posterior (TestClassSQLScoresElsewhere logs it).
+// A fit with classes has instead a column prediction_CLASS for each: the probabilities at the mean
+// weights ('plugin') or by MacKay's moderation, which ignores covariances between classes ('mackay'),
+// equal to those of bglm_predict up to rounding. How far they are from integrating the weights out
+// depends on the posterior (TestClassSQLScoresElsewhere logs it).
 //
-// Errors: a dialect that is none; a fit with hashed features, or of classes with 'exact', with features that
-// belong to no column, or with an interaction of levels and numbers named after its columns.
+// Errors: an unknown dialect; a fit with hashed features, or with classes and 'exact', with features
+// that belong to no column, or with an interaction of levels and numbers named after its columns.
 //
 // Source: [cody1969] for the normal distribution.
 func SQL(f *kernels.Fit, name string, o Options) (string, error) {
@@ -127,10 +127,10 @@ type writer struct {
 	*dialect
 	m    *model
 	o    Options
-	link link // none of a fit of classes
+	link link // unset for a fit with classes
 }
 
-// keep lists the kept columns, with a prefix each.
+// keep lists the kept columns, each with a prefix.
 func (w *writer) keep(prefix string) string {
 	var out []string
 	for _, c := range w.o.Keep {
@@ -142,7 +142,7 @@ func (w *writer) keep(prefix string) string {
 	return strings.Join(out, ", ") + ", "
 }
 
-// table is the name of the table, whose parts stand between dots outside of quotes.
+// table is the name of the table, whose parts are separated by dots outside quotes.
 func (w *writer) table() string {
 	parts := strings.Split(w.o.Table, ".")
 	for k := range parts {
@@ -162,7 +162,7 @@ func (w *writer) cells() string {
 		switch {
 		case c.number:
 			x = w.cast(x, w.real)
-		case c.truth && w.name == "sqlite": // which has 1 and 0
+		case c.truth && w.name == "sqlite": // it stores 1 and 0
 			t := w.cast(x, w.text)
 			x = "CASE " + t + " WHEN '1' THEN 'true' WHEN '0' THEN 'false' ELSE " + t + " END"
 		case c.truth && w.name == "postgres", c.truth && w.name == "snowflake":
@@ -175,8 +175,8 @@ func (w *writer) cells() string {
 	return strings.Join(out, ", ")
 }
 
-// sum is the sum over the columns of what of says of their states, times the values; squared
-// values where square. It is "" where all of it is 0.
+// sum is the sum over the columns of what of returns for their states, times the values, or their
+// squares if square is set. It is "" if all terms are 0.
 func (w *writer) sum(square bool, of func(*state) float64) string {
 	var terms []string
 	if s := w.m.intercept; s != nil && of(s) != 0 {
@@ -195,7 +195,7 @@ func (w *writer) sum(square bool, of func(*state) float64) string {
 	return strings.Join(terms, " + ")
 }
 
-// tied is v where a row has what t is of, else 0.
+// tied is v where a row has the states that t refers to, else 0.
 func (w *writer) tied(t *tie, v string) string {
 	a, b := cell(t.a), cell(t.b)
 	when := a + " = " + b
@@ -214,7 +214,7 @@ func (w *writer) tied(t *tie, v string) string {
 	return "CASE WHEN " + when + " THEN " + v + " ELSE " + w.number(0) + " END"
 }
 
-// term is what column k brings.
+// term is the contribution of column k to a sum.
 func (w *writer) term(k int, square bool, of func(*state) float64) string {
 	c, x := &w.m.columns[k], cell(k)
 	if c.number {
@@ -260,7 +260,7 @@ func (w *writer) term(k int, square bool, of func(*state) float64) string {
 	return "CASE WHEN " + x + " IS NULL THEN " + w.number(null) + " ELSE " + all + " END"
 }
 
-// productTerm is term of a product of numbers with parts.
+// productTerm is term for a product of numbers with parts.
 func (w *writer) productTerm(c *column, x string, unit float64, square bool, null float64) string {
 	value := w.stands(c, x)
 	if square {
@@ -273,7 +273,7 @@ func (w *writer) productTerm(c *column, x string, unit float64, square bool, nul
 	return value
 }
 
-// stands is a number x of a column with what stands for it where it is missing.
+// stands is the number x of a column, with its replacement if it is missing.
 func (w *writer) stands(c *column, x string) string {
 	stand := w.number(c.stand)
 	for k, q := range c.parts {
@@ -286,7 +286,7 @@ func (w *writer) stands(c *column, x string) string {
 	return "coalesce(" + x + ", " + stand + ")"
 }
 
-// moments are mean and variance of the predictor as expressions.
+// moments are the mean and variance of the predictor as expressions.
 func (w *writer) moments(spread bool) (mean, variance string) {
 	mean = cmp.Or(w.sum(false, func(s *state) float64 { return s.mean }), w.number(0))
 	if !spread {
@@ -311,7 +311,7 @@ func (w *writer) moments(spread bool) (mean, variance string) {
 	return mean, variance
 }
 
-// query writes mean and variance as expressions.
+// query writes the mean and variance as expressions.
 func (w *writer) query() string {
 	mean, variance := w.moments(true)
 	inner := fmt.Sprintf("SELECT %s%s FROM %s AS bglm_t", w.keep("bglm_t."), w.cells(), w.table())
@@ -355,8 +355,8 @@ func (w *writer) prediction() string {
 	return strings.Join(terms, "\n    + ")
 }
 
-// Nodes are those of the sum that stands for an integral over a standard normal, and their
-// weights: the trapezoid rule from -8 to 8.
+// Nodes returns the nodes and weights of the sum that replaces an integral over a standard normal:
+// the trapezoid rule from -8 to 8.
 func Nodes() (z, weight []float64) {
 	total := 0.0
 	for k := -32; k <= 32; k++ {

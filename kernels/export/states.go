@@ -10,8 +10,8 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// state is what a column can say in a row: a level, that it has none, a level never seen, or
-// a unit of a number. A row is a sum of states, each times a value; with their factors r the
+// state is a possible state of a column in a row: a level, a missing level, an unseen level, or one
+// unit of a number. A row is a sum of states, each times a value; with their factors r the
 // predictor has the mean Σ x mean and the variance Σ x² own + sign |Σ x r|².
 type state struct {
 	level    string
@@ -24,40 +24,40 @@ type state struct {
 type column struct {
 	name   string
 	number bool
-	open   bool // the fit does not remember it
+	open   bool // the fit does not remember the column
 	truth  bool // its levels are true and false
 	stand  float64
-	parts  []*column // of a product of numbers: where one is missing its mean is taken; nil where that is not known
+	parts  []*column // for a product of numbers: its columns, whose means replace missing numbers; nil if these are unknown
 	unit   state     // of a number
 	levels []state   // of levels
 	null   state     // the row has no value
 	other  state     // a level never seen
 }
 
-// model is a fit laid out by columns.
+// model is a fit arranged by columns.
 type model struct {
 	fit       *kernels.Fit
-	base      int  // the first of its beliefs among those of the covariance
-	pinned    bool // all its weights are known to be 0, those of features never seen too
+	base      int  // index of its first belief within the covariance
+	pinned    bool // all its weights are known to be 0, including those of unseen features
 	place     map[string]int
-	sign      float64 // of the factors: -1 where they are taken away
+	sign      float64 // of the factors: -1 if they are subtracted
 	rank      int
 	intercept *state
 	columns   []column
 	ties      []tie
 }
 
-// tie is what two columns bring to the variance of a row that has in both one level never seen, or in both none: twice
-// the covariance of their weights.
+// tie is what two columns contribute to the variance of a row in which both have the same unseen
+// level, or both none: twice the covariance of their weights.
 type tie struct {
 	a, b  int // the columns
 	null  bool
 	state state
 }
 
-// newModel lays a fit out.
-// Errors: a fit with classes or hashed features, of points, or of features that no column of
-// a table has.
+// newModel arranges a fit by columns.
+// Errors: a fit with classes or hashed features, of points, or with features that no column of a
+// table has.
 func newModel(f *kernels.Fit) (*model, error) {
 	if len(f.Classes) > 0 {
 		return nil, fmt.Errorf("the FIT has classes (bglm_softmax); allowed: a fit of one response")
@@ -68,7 +68,7 @@ func newModel(f *kernels.Fit) (*model, error) {
 	return layModel(f.ForPrediction(), 0, false)
 }
 
-// layModel is newModel of beliefs from base on among those of the covariance.
+// layModel is newModel for beliefs that begin at base within the covariance.
 func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 	if f.HashBits > 0 {
 		return nil, fmt.Errorf("the FIT has hashed features (hash_bits), whose columns are not known; allowed: a fit without")
@@ -111,7 +111,7 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 	return m, nil
 }
 
-// findProducts finds the columns that are products of numbers, with those, where the fit has what stands for them.
+// findProducts finds the products of numbers and their parts, if the fit has replacements for them.
 func (m *model) findProducts() {
 	means := m.fit.Factors()
 	for k := range m.columns {
@@ -129,10 +129,10 @@ func (m *model) findProducts() {
 	}
 }
 
-// neverSeen stands for a level that a fit has not seen: none is called so.
+// neverSeen stands for an unseen level; no level has this name.
 const neverSeen = "\x01"
 
-// tie finds the pairs of columns of levels whose weights of one level never seen are correlated.
+// tie finds the pairs of columns of levels whose weights of the same unseen level are correlated.
 func (m *model) tie() {
 	at := func(name string) int {
 		return slices.IndexFunc(m.columns, func(c column) bool { return c.name == name && !c.number })
@@ -155,7 +155,7 @@ func (m *model) tie() {
 	}
 }
 
-// columnsOf are the columns that a fit remembers; where it remembers none namedColumns.
+// columnsOf are the columns that a fit remembers; if it remembers none, namedColumns.
 func columnsOf(f *kernels.Fit) []column {
 	if f.Columns == nil {
 		return namedColumns(f, nil)
@@ -169,7 +169,7 @@ func columnsOf(f *kernels.Fit) []column {
 	return out
 }
 
-// namedColumns are the columns that features have by their names, those used aside: what stands
+// namedColumns are the columns according to the names of features, except those used: the part
 // before '=', and the features without.
 func namedColumns(f *kernels.Fit, used map[string]bool) []column {
 	var out []column
@@ -185,7 +185,7 @@ func namedColumns(f *kernels.Fit, used map[string]bool) []column {
 	return out
 }
 
-// fill finds the states of a column and notes the features that they are of.
+// fill sets the states of a column and marks the features that it uses.
 func (m *model) fill(c *column, used map[string]bool) {
 	isNull := c.name + kernels.IsNull
 	_, known := m.place[isNull]
@@ -203,7 +203,7 @@ func (m *model) fill(c *column, used map[string]bool) {
 	for _, b := range m.fit.Beliefs {
 		level, ok := strings.CutPrefix(b.Feature, c.name+"=")
 		if !ok || len(m.fit.LevelColumn(b.Feature)) > len(c.name) {
-			continue // of a column whose name begins with this one's and '='
+			continue // belongs to a column whose name begins with this one's and '='
 		}
 		used[b.Feature] = true
 		s := m.of(b.Feature)
@@ -213,10 +213,10 @@ func (m *model) fill(c *column, used map[string]bool) {
 	}
 	c.truth = c.truth && len(c.levels) > 0
 	c.other = m.of(c.name + "=" + neverSeen)
-	c.stand = m.fit.Stand(c.name+"="+neverSeen, nil) // of an interaction with numbers
+	c.stand = m.fit.Stand(c.name+"="+neverSeen, nil) // for an interaction with numbers
 }
 
-// of is the state of a feature, with its prior where there is no belief about it.
+// of is the state of a feature, with its prior if there is no belief about it.
 func (m *model) of(feature string) state {
 	f, c := m.fit, &m.fit.Covariance
 	at, known := m.place[feature]
@@ -252,8 +252,8 @@ func (m *model) of(feature string) state {
 	return m.noted(s)
 }
 
-// arrow is belief at of an arrowhead form, or the block's weight ^at: what its leaf brings,
-// and its factor.
+// arrow is the variance of its own and the factor of belief at under an arrowhead form, or of the
+// block's weight ^at.
 func (m *model) arrow(at int) (own float64, r []float64) {
 	a := m.fit.Covariance.Arrow()
 	g, unit := make([]float64, a.D), a.ResponseUnit()
@@ -273,7 +273,7 @@ func (m *model) noted(s state) state {
 	return s
 }
 
-// at is factor k of a state.
+// at is component k of a state's factor.
 func (s *state) at(k int) float64 {
 	if k < len(s.r) {
 		return s.r[k]
