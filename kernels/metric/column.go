@@ -2,45 +2,45 @@ package metric
 
 import "math"
 
-// Column is what rows were like in one of their columns.
+// Column summarises one column of the rows.
 type Column struct {
 	Rows, Missing int64
-	// Number says that it is one, whose Mean and SD are known; PerUnit, that its weight has its prior
-	// in its unit, not in that of its standard deviation.
+	// Number says that it is a number, whose Mean and SD are known if Known; PerUnit, that the
+	// prior of its weight is per unit, not per standard deviation.
 	Number, PerUnit, Known bool
 	Mean, SD               float64
-	Counting               bool // its values are as many whole numbers without a gap as there are rows
-	// Of levels: how many there are, 0 where that is not known, how many of them have fewer than RareRows
-	// rows, and the rows that these were counted in.
+	Counting               bool // its values are whole numbers without gaps, as many as there are rows
+	// Levels counts the levels, 0 if unknown, Rare those with fewer than RareRows rows, and Counted
+	// the rows in which these were counted.
 	Levels, Rare, Counted int64
 }
 
-// RareRows is below how many rows a level is rare.
+// RareRows is the number of rows below which a level is rare.
 const RareRows = 5
 
-// Doubt is what to mind about a column.
+// Doubt is a problem to consider about a column.
 type Doubt int
 
-// The doubts, each but Missing of numbers or of levels alone.
+// The doubts; each except Missing applies to numbers or to levels only.
 const (
 	MostlyMissing  Doubt = iota // more than a fifth of the rows lack it
 	Constant                    // it does not vary
 	FarScalePrior               // far from unit scale, though its prior is per unit
 	FarScale                    // far from unit scale
-	FarMean                     // far from 0 for its standard deviation
+	FarMean                     // far from 0 relative to its standard deviation
 	CountsRows                  // it numbers the rows
 	LevelPerRow                 // nearly as many levels as rows
 	MostLevelsRare              // more than half of them
 )
 
 const (
-	oftenMissing = 0.2 // share of the rows
-	farScale     = 1e3 // factor from 1 from which on a standard deviation is far from it
-	farMean      = 1e3 // standard deviations from 0 from which on a mean is far from it
-	manyLevels   = 20  // fewer are no identifier
+	oftenMissing = 0.2 // proportion of the rows
+	farScale     = 1e3 // factor by which a standard deviation may differ from 1
+	farMean      = 1e3 // standard deviations by which a mean may differ from 0
+	manyLevels   = 20  // fewer do not make an identifier
 )
 
-// Doubts are those about c.
+// Doubts returns the doubts about c.
 func (c Column) Doubts() (out []Doubt) {
 	if all := float64(c.Rows + c.Missing); float64(c.Missing) > oftenMissing*all {
 		out = append(out, MostlyMissing)
@@ -61,7 +61,7 @@ func (c Column) Doubts() (out []Doubt) {
 	return out
 }
 
-// scale are the doubts about a number's mean and deviation.
+// scale are the doubts about a number's mean and standard deviation.
 func (c Column) scale() (out []Doubt) {
 	if c.SD == 0 {
 		return []Doubt{Constant}

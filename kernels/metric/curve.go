@@ -1,10 +1,10 @@
 package metric
 
-// Step is rows whose predictions fall into one range, the highest first in a list of steps.
+// Step has the rows whose predictions fall into one range; lists of steps begin with the highest.
 type Step struct{ Positive, Rows float64 }
 
-// CurvePoint is what holds of all rows of the steps so far: the shares of negative and of positive
-// rows among them, and theirs of all rows.
+// CurvePoint summarises the rows of all steps so far: the proportions of the negative, of the
+// positive and of all rows that are among them.
 type CurvePoint struct{ FalsePositive, TruePositive, Share float64 }
 
 func together(steps []Step) (all Step) {
@@ -14,14 +14,14 @@ func together(steps []Step) (all Step) {
 	return all
 }
 
-// Prevalence is the share of positive rows.
+// Prevalence is the proportion of positive rows.
 func Prevalence(steps []Step) float64 {
 	all := together(steps)
 	return all.Positive / all.Rows
 }
 
 // Curve is the ROC curve (FalsePositive, TruePositive) and the lift or gain curve (Share,
-// TruePositive) of steps, from 0 on; nil where one of the responses does not occur.
+// TruePositive) of steps, starting at 0; nil if one of the responses does not occur.
 func Curve(steps []Step) []CurvePoint {
 	var now Step
 	all := together(steps)
@@ -36,21 +36,21 @@ func Curve(steps []Step) []CurvePoint {
 	return out
 }
 
-// Threshold is what deciding for 1 from a probability on comes to: rows above it and those of them
-// that are positive, of all rows and all positive ones.
+// Threshold is the result of deciding for 1 above a probability: the rows above it and how many of
+// them are positive, out of all rows and all positive ones.
 type Threshold struct{ Above, Found, Rows, Positive float64 }
 
-// Precision is the share of the rows above that are positive.
+// Precision is the proportion of the rows above that are positive.
 func (t Threshold) Precision() float64 { return t.Found / t.Above }
 
-// Recall is the share of the positive rows that are above.
+// Recall is the proportion of the positive rows that are above.
 func (t Threshold) Recall() float64 { return t.Found / t.Positive }
 
-// Lift is how many times more rows are positive above than among all.
+// Lift is the proportion of positive rows above divided by that of all rows.
 func (t Threshold) Lift() float64 { return t.Precision() / (t.Positive / t.Rows) }
 
-// Cost is that of a row, where a negative row above costs falsePositive and a positive one below
-// missed.
+// Cost is the mean cost per row, if a negative row above costs falsePositive and a positive one
+// below missed.
 func (t Threshold) Cost(falsePositive, missed float64) float64 {
 	return (falsePositive*(t.Above-t.Found) + missed*(t.Positive-t.Found)) / t.Rows
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Z95 is how many standard errors the central 95 % interval of a normal law reaches to each side.
+// Z95 is the half-width of the central 95 % interval of a normal distribution in standard errors.
 const Z95 = 1.959963984540054
 
-// ShareInterval is the central 95 % interval of a share after k of n, under Jeffreys' prior; it
-// begins at 0 for k = 0 and ends at 1 for k = n. It is NaN where k is not from 0 to n.
+// ShareInterval is the central 95 % interval of a proportion after k of n, under Jeffreys' prior;
+// it begins at 0 for k = 0 and ends at 1 for k = n. It is NaN unless 0 <= k <= n.
 func ShareInterval(k, n float64) (lower, upper float64) {
 	if !(k >= 0 && k <= n) {
 		return math.NaN(), math.NaN()
@@ -26,10 +26,10 @@ func ShareInterval(k, n float64) (lower, upper float64) {
 	return lower, upper
 }
 
-// MeanInterval is about the central 95 % interval of the mean of n responses of a likelihood whose
-// sample mean and its standard error are given: symmetric on the scale on which they are free,
-// of responses that cannot be negative the logarithm, of shares the log odds. Without an event
-// it is that of a count, or a share, of 0 in n under Jeffreys' prior.
+// MeanInterval is an approximate central 95 % interval of the mean of n responses of a likelihood,
+// given their sample mean and its standard error. It is symmetric on the scale on which means are
+// unbounded: the logarithm for responses that cannot be negative, the log odds for proportions.
+// Without an event it is that of a count, or a proportion, of 0 in n under Jeffreys' prior.
 func MeanInterval(l lik.Likelihood, mean, se, n float64) (lower, upper float64) {
 	switch half, t := Z95*se, l.Traits(); {
 	case t.Binary || t.Trials:
@@ -47,8 +47,8 @@ func MeanInterval(l lik.Likelihood, mean, se, n float64) (lower, upper float64) 
 	}
 }
 
-// AUCInterval is about the 95 % interval of an area under the ROC curve over rows, so many of them
-// positive and negative.
+// AUCInterval is an approximate 95 % interval of an area under the ROC curve over given numbers of
+// positive and negative rows.
 //
 // Source: Hanley and McNeil (1982), Radiology 143, eq. 2.
 func AUCInterval(a, positive, negative float64) (lower, upper float64) {
@@ -57,22 +57,22 @@ func AUCInterval(a, positive, negative float64) (lower, upper float64) {
 	return math.Max(a-Z95*se, 0), math.Min(a+Z95*se, 1)
 }
 
-// Skill compares the losses of predictions with those of the mean response alone, row by row.
+// Skill compares the losses of predictions with those of predicting the mean response, row by row.
 type Skill struct {
 	Rows       float64
 	Loss, Base float64 // means
 	LossSD     float64 // standard deviation over the rows
-	GainSD     float64 // that of the differences
+	GainSD     float64 // standard deviation of the differences
 }
 
-// LossInterval is about the 95 % interval of the mean loss.
+// LossInterval is an approximate 95 % interval of the mean loss.
 func (s Skill) LossInterval() (lower, upper float64) {
 	half := Z95 * s.LossSD / math.Sqrt(s.Rows)
 	return s.Loss - half, s.Loss + half
 }
 
-// Verdict is 1 where predictions are better than the mean alone beyond chance (95 %), -1 where they
-// are worse, else 0.
+// Verdict is 1 if predictions are significantly better than the mean alone (95 %), -1 if they are
+// worse, else 0.
 func (s Skill) Verdict() int {
 	switch gain, half := s.Base-s.Loss, Z95*s.GainSD/math.Sqrt(s.Rows); {
 	case gain > half:
@@ -83,17 +83,17 @@ func (s Skill) Verdict() int {
 	return 0
 }
 
-// Explained is the share of the base loss that predictions do without: of squared errors the
-// explained share of the variance. NaN without a base loss.
+// Explained is the proportion of the base loss that predictions avoid: for squared errors the
+// explained proportion of the variance. NaN without a base loss.
 func (s Skill) Explained() float64 { return 1 - s.Loss/s.Base }
 
-// beyondChance is how many standard errors a figure is off before it is said: so many that many
-// figures together raise no alarm by chance.
+// beyondChance is how many standard errors a figure must be off to be reported: enough that many
+// figures together raise no false alarm.
 const beyondChance = 4
 
-// BeyondChance says whether a difference is so large, for its standard error, that chance does not
-// explain it.
+// BeyondChance reports whether a difference is too large, relative to its standard error, to be
+// explained by chance.
 func BeyondChance(difference, se float64) bool { return difference > beyondChance*se }
 
-// ShareError is the standard error of a share p among n rows.
+// ShareError is the standard error of a proportion p among n rows.
 func ShareError(p, n float64) float64 { return math.Sqrt(p * (1 - p) / n) }

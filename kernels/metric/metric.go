@@ -1,5 +1,5 @@
-// Package metric measures predictions against what was observed: metrics that take rows one
-// by one and merge, so that any number of threads can each take a part.
+// Package metric measures predictions against what was observed: metrics absorb rows one by one and
+// can be merged, so that several threads can each process a part.
 package metric
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Metric is a number of rows of numbers, in the order of its Args. It is used by one
+// Metric is a statistic of rows of numbers, which are in the order of its Args. It is used by one
 // goroutine at a time.
 type Metric interface {
-	// Add counts a row, of values that its Args allow, as weight rows; 0 as none.
+	// Add counts a row, whose values must be allowed by its Args, as weight rows; 0 ignores it.
 	Add(row []float64, weight float64)
 	// Merge adds the rows of src, a metric of the same kind and settings, which is not
 	// changed. Errors: other settings.
@@ -26,20 +26,20 @@ type Metric interface {
 // Number is a Metric that is a single number.
 type Number interface {
 	Metric
-	// Value is the metric of the rows so far; NaN where they leave it undefined, as none do.
+	// Value is the metric of the rows so far; NaN if they leave it undefined, as no rows do.
 	Value() float64
 }
 
-// Arg is an argument of a metric and what it may be.
+// Arg is an argument of a metric and its allowed values.
 type Arg struct {
 	Name    string
 	OK      func(x float64) bool
 	Allowed string
-	Ends    bool // it is the upper end of an interval whose lower end is the argument before
+	Ends    bool // it is the upper end of an interval whose lower end is the previous argument
 }
 
-// Check says what is wrong with a row of the arguments args, each allowed by itself: an
-// interval that ends before it begins holds nothing, which is no answer.
+// Check reports an error in a row of the arguments args, whose values are each allowed: an interval
+// that ends before it begins contains nothing.
 func Check(args []Arg, row []float64) error {
 	for k, a := range args {
 		if a.Ends && row[k-1] > row[k] {
@@ -65,8 +65,8 @@ var (
 	Weight = Arg{Name: "weight", OK: func(x float64) bool { return x >= 0 && special.Finite(x) }, Allowed: "finite numbers >= 0"}
 )
 
-// sum accumulates with Neumaier's compensation, so that the order of rows and
-// threads moves a metric by a rounding at most.
+// sum accumulates with Neumaier's compensation, so that the order of rows and threads changes a
+// metric by at most a rounding error.
 type sum struct{ s, c float64 }
 
 func (a *sum) add(x float64) {
@@ -86,7 +86,7 @@ func (a *sum) value() float64 {
 	return a.s + a.c
 }
 
-// merge adds what another has summed.
+// merge adds another sum.
 func (a *sum) merge(o sum) {
 	a.add(o.s)
 	if !math.IsInf(o.s, 0) {
@@ -94,15 +94,15 @@ func (a *sum) merge(o sum) {
 	}
 }
 
-// wide is a sum whose terms and value may be beyond what a number holds, as squares and
-// products with weights are: sum times 2^e. A power of 2 rounds nothing, so that numbers of
-// any size have the digits that ordinary ones have.
+// wide is a sum whose terms and value may overflow or underflow, as squares and products with
+// weights may: sum times 2^e. A power of 2 causes no rounding, so that numbers of any size keep
+// their accuracy.
 type wide struct {
 	sum
 	e int
 }
 
-// plain adds x where that and the sum are numbers to all digits as they are, and says whether.
+// plain adds x if x and the sum are within the range of full accuracy, and reports whether.
 func (a *wide) plain(x float64) bool {
 	if size := math.Abs(x); a.e != 0 || !(size > 1e-140 && size < 1e140) {
 		return false
@@ -111,7 +111,7 @@ func (a *wide) plain(x float64) bool {
 	return true
 }
 
-// add adds x times 2^e, which is Inf or near 1.
+// add adds x times 2^e, where x is Inf or near 1.
 func (a *wide) add(x float64, e int) {
 	switch {
 	case x == 0:
@@ -131,19 +131,19 @@ func (a *wide) merge(o wide) {
 	}
 }
 
-// mean is a mean of a function of the row, a number times 2^e.
+// mean is the mean of a function of the row, as a number times 2^e.
 type mean struct {
 	total wide
 	n     wide // of weights
 	of    func(row []float64) float64
-	far   func(row []float64) (x float64, e int) // of where its value is none of a number; nil = nowhere
+	far   func(row []float64) (x float64, e int) // of where its value overflows or underflows; nil = it never does
 	root  bool                                   // the square root of the mean
 }
 
 func (m *mean) Clone() Metric { c := *m; return &c }
 func (m *mean) Size() int64   { return 80 }
 func (m *mean) Add(row []float64, weight float64) {
-	if weight == 0 { // of an infinite loss too
+	if weight == 0 { // also for an infinite loss
 		return
 	}
 	x := m.of(row)
@@ -176,8 +176,8 @@ func (m *mean) Value() float64 {
 	return math.Ldexp(math.Sqrt(math.Ldexp(v, e&1)), e>>1)
 }
 
-// LogLoss is the mean of -log of the probability (second) given to what was observed
-// (first); +Inf where a certain prediction was wrong.
+// LogLoss is the mean of -log of the probability (second) assigned to the outcome (first); +Inf if
+// a certain prediction was wrong.
 func LogLoss() Number { return &mean{of: logLoss} }
 
 func logLoss(row []float64) float64 {
@@ -187,24 +187,24 @@ func logLoss(row []float64) float64 {
 	return -math.Log1p(-row[1])
 }
 
-// Brier is the mean squared difference of outcome and probability.
+// Brier is the mean squared difference between outcome and probability.
 func Brier() Number { return &mean{of: squaredError, far: squaredErrorFar} }
 
-// RMSE is the root of the mean squared difference of response and prediction.
+// RMSE is the root mean squared difference between response and prediction.
 func RMSE() Number { return &mean{of: squaredError, far: squaredErrorFar, root: true} }
 
 func squaredError(row []float64) float64 { d := row[0] - row[1]; return d * d }
 
 func squaredErrorFar(row []float64) (float64, int) {
 	d, e := math.Frexp(row[0] - row[1])
-	if math.IsInf(d, 0) { // the difference of two numbers near the largest
+	if math.IsInf(d, 0) { // a difference of numbers near the largest
 		d, e = math.Frexp(row[0]/2 - row[1]/2)
 		e++
 	}
 	return d * d, 2 * e
 }
 
-// Coverage is the share of responses between lower and upper end (second and third), ends
+// Coverage is the proportion of responses between the lower and upper ends (second and third), ends
 // included.
 func Coverage() Number { return &mean{of: covered} }
 
@@ -215,8 +215,8 @@ func covered(row []float64) float64 {
 	return 0
 }
 
-// AUC is the area under the trapezoid ROC curve: the share of (1, 0) pairs whose scores are
-// in the right order, ties counting half. It is NaN when only one class was seen.
+// AUC is the area under the trapezoid ROC curve: the proportion of (1, 0) pairs whose scores are in
+// the right order, ties counting half. It is NaN if only one class was seen.
 //
 // Memory: it keeps the scores. Cost of Value: O(n log n).
 func AUC() Number { return &auc{} }
@@ -264,7 +264,7 @@ func (a *auc) Value() float64 {
 	return pairs / n / all(len(neg.at))
 }
 
-// scores are predictions with their weights, of which there are none while all are 1.
+// scores are predictions with their weights, which are nil while all are 1.
 type scores struct{ at, weight []float64 }
 
 func (s *scores) clone() scores { return scores{slices.Clone(s.at), slices.Clone(s.weight)} }
@@ -280,7 +280,7 @@ func (s *scores) add(x, weight float64) {
 	}
 }
 
-// weigh writes the weights down.
+// weigh makes the weights explicit.
 func (s *scores) weigh() {
 	if s.weight == nil {
 		s.weight = slices.Repeat([]float64{1}, len(s.at))
@@ -305,8 +305,8 @@ func (s *scores) weightOf(i int) float64 {
 	return s.weight[i]
 }
 
-// sorted is a copy by rising score, the largest weight brought near 1 by a power of 2, which rounds
-// nothing: products and sums of weights as they come may be beyond what a number holds.
+// sorted is a copy in ascending order of score, with weights scaled to at most about 1 by a power
+// of 2, which causes no rounding: products and sums of the given weights may overflow.
 func (s *scores) sorted() scores {
 	c := s.clone()
 	if c.weight == nil {
@@ -321,7 +321,7 @@ func (s *scores) sorted() scores {
 	return c
 }
 
-// upTo is the sum of the first so many weights.
+// upTo returns a function for the sum of the first n weights.
 func (s *scores) upTo() func(n int) float64 {
 	if s.weight == nil {
 		return func(n int) float64 { return float64(n) }
@@ -343,15 +343,15 @@ func (s byScore) Swap(i, j int) {
 	s.weight[i], s.weight[j] = s.weight[j], s.weight[i]
 }
 
-// Calibration counts outcomes in equal-width bins of the predicted probability.
+// Calibration counts outcomes in bins of the predicted probability of equal width.
 type Calibration struct {
 	n, pred, ys []sum
 }
 
-// MaxBins bounds the bins of a Calibration.
+// MaxBins limits the bins of a Calibration.
 const MaxBins = 10000
 
-// NewCalibration returns one of some bins, from 1 to MaxBins.
+// NewCalibration returns a Calibration with 1 to MaxBins bins.
 func NewCalibration(bins int) *Calibration {
 	return &Calibration{make([]sum, bins), make([]sum, bins), make([]sum, bins)}
 }
@@ -363,7 +363,7 @@ func (c *Calibration) Clone() Metric {
 // Size is the memory held, in bytes.
 func (c *Calibration) Size() int64 { return 48*int64(len(c.n)) + 72 }
 
-// Add takes an outcome and its predicted probability as weight rows.
+// Add adds an outcome and its predicted probability as weight rows.
 func (c *Calibration) Add(row []float64, weight float64) {
 	k := min(int(row[1]*float64(len(c.n))), len(c.n)-1)
 	c.n[k].add(weight)
@@ -393,7 +393,7 @@ type Bin struct {
 	Predicted, Observed float64 // means
 }
 
-// Bins are the bins that have rows.
+// Bins returns the bins that have rows.
 func (c *Calibration) Bins() (out []Bin) {
 	bins := float64(len(c.n))
 	for k := range c.n {
