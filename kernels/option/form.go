@@ -12,22 +12,22 @@ import (
 	"github.com/bglm/bglm/kernels/argument"
 )
 
-// form is one form that a value may have: its words for the user, how it is read into the
+// form is one form that a value may have: its description for the user, how it is read into the
 // settings, and the value there if it is out of range.
 type form struct {
-	allowed string   // a kind of Words, or as it stands
+	allowed string   // a kind of Words, or literally
 	note    string   // after it
-	words   []string // where it is a word of a list
+	words   []string // if it is a word of a list
 	read    func(s *Settings, v Source) error
 	outside func(s *Settings) (value any, is bool)
-	// differs has the value there if it is not the default; nil where there is none.
+	// differs returns the value there if it is not the default; nil if there is none.
 	differs func(s *Settings) (value any, is bool)
 }
 
 type forms []form
 
-// ErrType says that a value is not of a form at all; errRange that it is, but outside of
-// what is allowed.
+// ErrType says that a value does not have a form at all; errRange that it does, but is out of
+// range.
 var (
 	ErrType  = errors.New("another type")
 	errRange = errors.New("out of range")
@@ -43,7 +43,7 @@ func (in interval) contains(x float64) bool {
 	return !math.IsNaN(x) && !math.IsInf(x, 0) && in.has(x)
 }
 
-// outside is the error of a value of what has that name.
+// outside is the error for a value x that belongs to the named what.
 func (in interval) outside(what, name string, x float64) error {
 	return fmt.Errorf("%s %q has %v; allowed: %s", what, name, x, in.allowed)
 }
@@ -61,7 +61,7 @@ func wholeFrom(lo, hi float64) interval {
 	return interval{fmt.Sprintf("a whole number from %.0f to %.0f", lo, hi), func(x float64) bool { return x == math.Trunc(x) && x >= lo && x <= hi }}
 }
 
-// other is differs of what get finds in the settings.
+// other makes differs from get, which finds the value in the settings.
 func other[T comparable](get func(*Settings) T) func(s *Settings) (any, bool) {
 	return func(s *Settings) (any, bool) {
 		var zero T
@@ -70,13 +70,13 @@ func other[T comparable](get func(*Settings) T) func(s *Settings) (any, bool) {
 	}
 }
 
-// field is other of a field.
+// field is other for a field.
 func field[T comparable](at func(*Settings) *T) func(s *Settings) (any, bool) {
 	return other(func(s *Settings) T { return *at(s) })
 }
 
-// form reads a number of the interval; get is the number in the settings, where 0 stands
-// for the default.
+// form reads a number in the interval; get returns the number in the settings, where 0 stands for
+// the default.
 func (in interval) form(set func(*Settings, float64), get func(*Settings) float64) form {
 	return form{allowed: in.allowed,
 		read: func(s *Settings, v Source) error {
@@ -103,7 +103,7 @@ func whole[T int | uint64](lo, hi float64, at func(*Settings) *T) form {
 	return wholeFrom(lo, hi).form(func(s *Settings, x float64) { *at(s) = T(x) }, func(s *Settings) float64 { return float64(*at(s)) })
 }
 
-// count is a whole number whose 0 is not the default.
+// count is an integer whose 0 is not the default.
 func count(hi float64, at func(*Settings) *kernels.Value[int]) form {
 	return wholeFrom(0, hi).form(func(s *Settings, x float64) { *at(s) = kernels.Given(int(x)) }, func(s *Settings) float64 { return float64(at(s).Or(0)) })
 }
@@ -124,7 +124,7 @@ func boolean(at func(*Settings) *bool) form {
 	}}
 }
 
-// choice is boolean for a field whose default is neither.
+// choice is boolean for a field whose default is neither true nor false.
 func choice(at func(*Settings) *kernels.Value[bool]) form {
 	f := boolean(nil)
 	f.differs = func(s *Settings) (any, bool) { return at(s).Or(false), at(s).IsGiven() }
@@ -139,7 +139,7 @@ func choice(at func(*Settings) *kernels.Value[bool]) form {
 	return f
 }
 
-// unless is boolean for a field that says the opposite.
+// unless is boolean for a field that means the opposite.
 func unless(at func(*Settings) *bool) form {
 	f := boolean(at)
 	f.differs = func(s *Settings) (any, bool) { return !*at(s), *at(s) }
@@ -154,7 +154,7 @@ func unless(at func(*Settings) *bool) form {
 	return f
 }
 
-// text is any word, in lower case; who uses it knows which there are.
+// text is any word, in lower case; its user knows the valid ones.
 func text(allowed string, at func(*Settings) *string) form {
 	return form{allowed: allowed, differs: field(at), read: func(s *Settings, v Source) error {
 		w, ok := v.Scalar().(string)
@@ -166,7 +166,7 @@ func text(allowed string, at func(*Settings) *string) form {
 	}}
 }
 
-// verbatim reads a text as it stands.
+// verbatim reads a text unchanged.
 func verbatim(v Source, to *string) error {
 	w, ok := v.Scalar().(string)
 	if !ok {
@@ -176,7 +176,7 @@ func verbatim(v Source, to *string) error {
 	return nil
 }
 
-// word is one of words; at is nil where it stands for the default.
+// word is one of words; at is nil if it stands for the default.
 func word[T ~string](at func(*Settings) *T, words ...string) form {
 	return form{allowed: argument.Quoted(words), words: words,
 		read: func(s *Settings, v Source) error {
@@ -208,13 +208,13 @@ func word[T ~string](at func(*Settings) *T, words ...string) form {
 	}
 }
 
-// again is a form of a field that another spec checks the range of, for other methods.
+// again is a form for a field whose range another spec checks, for other methods.
 func (f form) again() form {
 	f.outside = nil
 	return f
 }
 
-// orAuto is a form of words that takes 'auto' for the default too.
+// orAuto is a form of words that also accepts 'auto' for the default.
 func (f form) orAuto() form {
 	read := f.read
 	f.words = append([]string{"auto"}, f.words...)
@@ -228,12 +228,12 @@ func (f form) orAuto() form {
 	return f
 }
 
-// auto is the word 'auto'; at is nil where it stands for the default.
+// auto is the word 'auto'; at is nil if it stands for the default.
 func auto(at func(*Settings) *bool) form {
 	differs := func(s *Settings) (any, bool) { return "auto", at != nil && *at(s) }
 	return form{allowed: "'auto'", words: []string{"auto"}, differs: differs, read: func(s *Settings, v Source) error {
 		if w, ok := v.Scalar().(string); !ok || !strings.EqualFold(w, "auto") {
-			return ErrType // other words are as wrong as for the number alone
+			return ErrType // other words are as wrong as they are for the number
 		}
 		if at != nil {
 			*at(s) = true
@@ -242,15 +242,15 @@ func auto(at func(*Settings) *bool) form {
 	}}
 }
 
-// decoded is a value that is no scalar.
+// decoded is a value that is not a scalar.
 func decoded(allowed string, read func(*Settings, Source) error) form {
 	return form{allowed: allowed, read: read}
 }
 
-// phrase is a value that is no scalar in the words of a message.
+// phrase describes a value that is not a scalar in a message.
 type phrase string
 
-// several is a decoded value of which get counts the entries in the settings.
+// several is a decoded value whose entries in the settings get counts.
 func several(allowed string, read func(*Settings, Source) error, get func(*Settings) int) form {
 	f := decoded(allowed, read)
 	f.differs = func(s *Settings) (any, bool) { return phrase(fmt.Sprintf("a value of length %d", get(s))), get(s) > 0 }
@@ -269,7 +269,7 @@ func symmetric(read func(*Settings, Source) error) form {
 	return form{allowed: Symmetric, note: ", symmetric and positive definite, in the order of the beliefs", read: read}
 }
 
-// column may differ from row to row: whoever has the rows reads it.
+// column may vary by row; the reader of the rows reads it.
 func column(allowed, note string) form {
 	return form{allowed: allowed, note: note + ", may be a column", read: func(*Settings, Source) error { return nil }}
 }
@@ -288,7 +288,7 @@ func noiseBy(s *Settings, v Source) error {
 	return nil
 }
 
-// priorBy reads prior variances by column; NULL is that of no column of its own.
+// priorBy reads prior variances by column; NULL means that a column has none of its own.
 func priorBy(s *Settings, v Source) error {
 	var all []Setting
 	if err := v.Decode(&all); err != nil {
@@ -314,7 +314,7 @@ func priorBy(s *Settings, v Source) error {
 	return checkPriorBy(s.PriorBy)
 }
 
-// checkPriorBy reports a column that is there twice, and a variance that is none.
+// checkPriorBy reports a column that occurs twice, and an invalid variance.
 func checkPriorBy(all kernels.ColumnPriors) error {
 	for k, c := range all {
 		if !c.Auto && !nonNegative.contains(c.Variance) {
@@ -335,8 +335,8 @@ func correlated(s *Settings, v Source) error {
 	return checkCorrelated(s)
 }
 
-// checkCorrelated reports sets that share a column or have one alone, and a column whose prior variance
-// is given.
+// checkCorrelated reports sets that share a column or have only one, and a column whose prior
+// variance is given.
 func checkCorrelated(s *Settings) error {
 	seen := map[string]bool{}
 	for _, set := range s.Correlated {
@@ -356,7 +356,7 @@ func checkCorrelated(s *Settings) error {
 	return nil
 }
 
-// weightsAt reads numbers by name, or beliefs, whose means count.
+// weightsAt reads numbers by name, or beliefs, whose means are used.
 func weightsAt(s *Settings, v Source) error {
 	all, err := entries(v, anyNumber)
 	if errors.Is(err, ErrType) {
@@ -371,7 +371,7 @@ func weightsAt(s *Settings, v Source) error {
 	return err
 }
 
-// entries are numbers by name, all of them NULL or in an interval.
+// entries are numbers by name, each NULL or in an interval.
 func entries(v Source, in interval) (all []Entry, err error) {
 	if err = v.Decode(&all); err != nil {
 		return nil, err

@@ -12,21 +12,21 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// PriorGiven says whether a prior was given: a number, priors of features by name, or a fit.
+// PriorGiven reports whether a prior was given: a number, priors of features by name, or a fit.
 func (s *Settings) PriorGiven() bool {
 	number := func(c kernels.ColumnPrior) bool { return !c.Auto }
 	return s.given["prior_mean"] || s.given["prior_variance"] && !s.Options.AutoPrior && len(s.PriorBy) == 0 || s.given["intercept_variance"] ||
 		slices.ContainsFunc(s.PriorBy, number) || s.Prior.Complete() != kernels.DefaultPrior || len(s.Priors) > 0 || s.Start != nil
 }
 
-// Continue starts from the posterior f: what was not given is that of f, and what was given
-// must agree with it.
+// Continue starts from the posterior f: settings that were not given are those of f, and those that
+// were given must agree with it.
 func (s *Settings) Continue(f *kernels.Fit) error {
 	s.Start = f
 	differs := func(key string, found, want any) error {
 		return &argument.Error{Name: key, Found: fmt.Sprintf("%v, but the prior fit has %v", found, want)}
 	}
-	if f.Family == kernels.Multinomial && len(f.Classes) == 0 { // of no row with a class: its prior is all that it knows
+	if f.Family == kernels.Multinomial && len(f.Classes) == 0 { // no row had a class: the prior is all it has
 		s.Start = nil
 	} else if len(f.Classes) == 0 {
 		if s.Family == "" && (s.Link == "" || s.Link == f.Link) {
@@ -80,8 +80,8 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 	return nil
 }
 
-// Resume is Continue from Start where Go has set that field: what stands at its default is that of
-// the fit. Without a Start it does nothing.
+// Resume is Continue from Start for Go programs that set that field: settings with default values
+// become those of the fit. Without a Start it does nothing.
 func (s *Settings) Resume() error {
 	if s.Start == nil {
 		return nil
@@ -104,8 +104,8 @@ func (s *Settings) Resume() error {
 	return err
 }
 
-// Likelihood makes the likelihood of the family, the link and their parameters. Errors: names
-// that are unknown, with the nearest one; a parameter that the family does not have.
+// Likelihood makes the likelihood of the family, the link and their parameters. Errors: unknown
+// names, with the nearest one; a parameter that the family does not have.
 func (s *Settings) Likelihood() error {
 	l, err := lik.New(s.Family, s.Link, s.Params)
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Settings) Likelihood() error {
 	return nil
 }
 
-// LikelihoodOf is Likelihood for rows with or without binomial trials; with them the family
-// is that of trials unless another was given.
+// LikelihoodOf is Likelihood for rows with or without binomial trials; with them the default family
+// is that of trials.
 func (s *Settings) LikelihoodOf(trials bool) error {
 	if trials && s.Family == "" {
 		s.Family = lik.OfTrials()
@@ -144,7 +144,7 @@ func (s *Settings) LikelihoodOf(trials bool) error {
 	return nil
 }
 
-// CheckTrials is the error of rows with trials under a likelihood that has none.
+// CheckTrials returns an error for rows with trials unless the likelihood has trials.
 func CheckTrials(l lik.Likelihood) error {
 	if l.Traits().Trials {
 		return nil

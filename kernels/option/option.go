@@ -1,12 +1,12 @@
-// Package option is every option once: its key, the values it may have, its default, what
-// it means and which methods use it. Every way in reads options with it, so that all accept
-// the same values and say the same of wrong ones, each in its own Words; help, completion
-// and the documentation print it.
+// Package option defines every option once: its key, its allowed values, its default, its meaning
+// and the methods that use it. Every interface reads options with it, so that all accept the same
+// values and report wrong ones alike, each in its own Words; help, completion and the documentation
+// print it.
 //
-// An option is an entry of list and a field of the struct that its engine reads:
-// kernels.Options or another part of kernels.Model, or Settings. A field's zero
-// is its default, except where Defaults says another; Value is for options whose 0 is not
-// their default, and a value 'auto' is a separate field.
+// An option is an entry of list and a field of the struct that its engine reads: kernels.Options or
+// another part of kernels.Model, or Settings. A field's zero is its default, unless Defaults sets
+// another; Value is for options whose 0 is not their default, and a value 'auto' is a separate
+// field.
 package option
 
 import (
@@ -28,20 +28,20 @@ import (
 // Spec describes an option.
 type Spec struct {
 	Key      string
-	Default  string // functions are marked, `fit`, in it and in Doc
+	Default  string // functions are marked in it and in Doc: `fit`
 	Doc      string
-	Uses     string // methods, and other functions with options, between blanks
+	Uses     string // methods, and other functions with options, separated by blanks
 	Note     string // after Allowed
-	Row      bool   // it may differ from row to row
-	Reserved bool   // it may be spelt with an underscore behind, where the key is a reserved word
+	Row      bool   // it may vary by row
+	Reserved bool   // it may be spelt with a trailing underscore, if the key is a reserved word
 
-	NotByPass  string            // why a pass over rows that are not kept is without it, though laplace has it
-	NotByArrow map[string]string // values that rows of Arrow are not fitted with, and why
+	NotByPass  string            // why a pass over rows that are not kept lacks it, though laplace has it
+	NotByArrow map[string]string // values not supported for rows of Arrow, and why
 
 	forms forms
 }
 
-// Words are the words that the value may be, for completion.
+// Words returns the words that the value may be, for completion.
 func (p *Spec) Words() []string {
 	var out []string
 	for _, f := range p.forms {
@@ -50,13 +50,13 @@ func (p *Spec) Words() []string {
 	return out
 }
 
-// Words are what a system calls the kinds of values below.
+// Words are a system's names for the kinds of values below.
 type Words map[string]string
 
-// The kinds of values that systems have types or names of their own for.
+// The kinds of values for which systems have types or names of their own.
 const (
 	Boolean         = "true or false"
-	Number          = "a number" // of rows, like the next two
+	Number          = "a number" // by row, like the next two
 	Times           = "a number or a date"
 	MethodName      = "the name of a method, such as 'ep'"
 	FamilyName      = "the name of a family"
@@ -71,7 +71,7 @@ const (
 	ColumnSets      = "sets of columns"
 )
 
-// Allowed says which values the option may have, in a system's words or in these.
+// Allowed describes the values that the option may have, in a system's words or in these.
 func (p *Spec) Allowed(w Words) string {
 	var all []string
 	for _, f := range p.forms {
@@ -80,7 +80,7 @@ func (p *Spec) Allowed(w Words) string {
 	return argument.Either(all) + p.Note
 }
 
-// InWords is an error about an option in a system's words: those of the values it allows.
+// InWords rewords an error about an option, with the allowed values in a system's words.
 func InWords(e argument.Error, w Words) argument.Error {
 	for _, p := range list {
 		if p.Key == e.Name && p.Allowed(nil) == e.Allowed {
@@ -90,7 +90,7 @@ func InWords(e argument.Error, w Words) argument.Error {
 	return e
 }
 
-// Specs are some of the options.
+// Specs is a list of options.
 type Specs []*Spec
 
 func specs(all ...Spec) Specs {
@@ -103,12 +103,12 @@ func specs(all ...Spec) Specs {
 	return out
 }
 
-// All lists every option.
+// All returns every option.
 func All() Specs { return slices.Clone(list) }
 
-// For lists the options of methods and of other functions that have any: fit (under which a
-// method is named), from_beliefs, influence and features. Those of auto are its own and those of the
-// methods that it takes, those of newton_state its own and laplace's but what NotByPass says.
+// For returns the options of methods and of other functions that have any: fit (which takes the name
+// of a method), from_beliefs, influence and features. Those of auto include those of the methods
+// that it chooses from; those of newton_state include laplace's except those with NotByPass.
 func For(functions ...string) Specs {
 	if slices.Contains(functions, "auto") {
 		functions = append(slices.Clone(functions), "laplace", "adf")
@@ -123,11 +123,11 @@ func For(functions ...string) Specs {
 	})
 }
 
-// Continuing lists those that do not come from the fit that is continued or with its new
+// Continuing returns the options that come neither from the fit that is continued nor with its new
 // rows.
 func (all Specs) Continuing() Specs { return all.Without(append(RowFields(), "prior")...) }
 
-// Without leaves the options of some keys out.
+// Without leaves out the options with some keys.
 func (all Specs) Without(keys ...string) Specs {
 	return all.only(func(p *Spec) bool { return !slices.Contains(keys, p.Key) })
 }
@@ -154,7 +154,7 @@ func (all Specs) find(key string) *Spec {
 	return nil
 }
 
-// Of is the option of a key, nil for an unknown one.
+// Of is the option with a key, nil for an unknown one.
 func Of(key string) *Spec { return list.find(Canonical(key)) }
 
 var rowFields = func() (out []string) {
@@ -169,10 +169,10 @@ var rowFields = func() (out []string) {
 	return out
 }()
 
-// RowFields are the keys of the options by row, in all their spellings.
+// RowFields returns the keys of the options by row, in all their spellings.
 func RowFields() []string { return slices.Clone(rowFields) }
 
-// ByRow says whether a key is one of RowFields, in any case; it is asked once a group.
+// ByRow reports whether a key is one of RowFields, in any case; it is called once per group.
 func ByRow(key string) bool {
 	for _, k := range rowFields {
 		if len(k) == len(key) && strings.EqualFold(k, key) {
@@ -182,8 +182,7 @@ func ByRow(key string) bool {
 	return false
 }
 
-// Canonical is the key as the list has it: in lower case, without the underscore behind a
-// reserved word.
+// Canonical is the key as in the list: in lower case, without the underscore after a reserved word.
 func Canonical(key string) string {
 	key = strings.ToLower(key)
 	if bare, ok := strings.CutSuffix(key, "_"); ok {
@@ -194,7 +193,7 @@ func Canonical(key string) string {
 	return strings.Clone(key)
 }
 
-// Find returns the option of a key. Errors: a key that is unknown, with the nearest one, or
+// Find returns the option with a key. Errors: a key that is unknown, with the nearest one, or
 // belongs to other functions.
 func (all Specs) Find(key string) (*Spec, error) {
 	key = Canonical(key)
@@ -211,36 +210,36 @@ func (all Specs) Find(key string) (*Spec, error) {
 	return nil, e
 }
 
-// Nearest is the one of allowed that a misspelt word may stand for, "" if none.
+// Nearest is the word in allowed that a misspelt word probably means, "" if none.
 func Nearest(word string, allowed []string) string { return near.Word(word, allowed) }
 
 // Edits is the Levenshtein distance of two words.
 func Edits(a, b string) int { return near.Edits(a, b) }
 
-// OnError says what becomes of a bad row.
+// OnError says what happens to an invalid row.
 type OnError string
 
 // The values of on_error.
 const (
-	Fail OnError = "fail" // the fit
+	Fail OnError = "fail" // the fit fails
 	Skip OnError = "skip" // it is counted and left out
-	Null OnError = "null" // its group has no fit
+	Null OnError = "null" // its group's fit is NULL
 )
 
-// Settings are the constants of a call: what Go sets directly, and other systems by Decode.
-// Method.Model of package engine makes a complete model of them. Zero Settings are those of
-// a call without options.
+// Settings are the constants of a call: set directly by Go programs, and by Decode for other
+// systems. Method.Model of package engine makes a complete model from them. Zero Settings are those
+// of a call without options.
 type Settings struct {
-	// Model has the options of the engines; Lik and HasTime are filled in later.
+	// Model has the options of the engines; Lik and HasTime are set later.
 	kernels.Model
 
 	Method       string      // fit
-	Family, Link string      // "" by the other one; bernoulli and logit
+	Family, Link string      // "" follows from the other one; bernoulli and logit
 	OnError      OnError     // "" is Fail
 	Matrix       [][]float64 // from_beliefs: the covariance
 
-	// Standardize is Options.Standardize where it is given; else Method.Model of package
-	// engine chooses that.
+	// Standardize is Options.Standardize if it is given; otherwise Method.Model of package engine
+	// chooses that.
 	Standardize kernels.Value[bool]
 
 	Answer Answer
@@ -251,12 +250,12 @@ type Settings struct {
 	given map[string]bool
 }
 
-// Answer is what the tables over rows under a fit are asked for.
+// Answer has the options of the tables over rows under a fit.
 type Answer struct {
 	Level      float64 // 0 is 0.95
 	Rope       float64 // 0 for none
 	Step       float64 // 0 for slopes
-	Reference  string  // a level; the first where not given
+	Reference  string  // a level; by default the first
 	Prediction string  // "" is exact
 	Draws      int
 	Type       string // of a robust covariance, "" is HC0
@@ -264,16 +263,16 @@ type Answer struct {
 	Table, Keep, Form string // of a query that scores
 }
 
-// Defaults are the settings of a call without options, with numbers for what the method does
-// not choose.
+// Defaults returns the settings of a call without options, with values for what the method does not
+// choose.
 func Defaults() *Settings {
 	s := &Settings{given: map[string]bool{}}
 	s.Complete()
 	return s
 }
 
-// Complete gives zero fields of the settings the default that they stand for, where that is
-// the same for all methods and families.
+// Complete sets zero fields of the settings to their defaults, where these are the same for all
+// methods and families.
 func (s *Settings) Complete() {
 	s.OnError = kernels.Or(s.OnError, Fail)
 	s.Prior = s.Prior.Complete()
@@ -281,11 +280,11 @@ func (s *Settings) Complete() {
 	s.MaxFeatures = kernels.Or(s.MaxFeatures, 50_000_000)
 }
 
-// Given says whether the option was read, not left at its default.
+// Given reports whether the option was read, not left at its default.
 func (s *Settings) Given(key string) bool { return s.given[key] }
 
-// Decode reads options into settings; a nil Source is NULL, the default. Options by row are
-// only checked for their key. Errors are an argument.Error.
+// Decode reads options into settings; a nil Source is NULL, the default. Of options by row only the
+// key is checked. Errors are an argument.Error.
 func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 	s := Defaults()
 	seen := map[string]bool{}
@@ -318,7 +317,7 @@ func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 
 // read sets the option by the first of its forms that accepts v.
 func (p *Spec) read(s *Settings, v Source) error {
-	known := false // of a type that a form has
+	known := false // the type of v fits a form
 	for _, f := range p.forms {
 		switch err := f.read(s, v); {
 		case err == nil:
@@ -338,8 +337,8 @@ func (p *Spec) read(s *Settings, v Source) error {
 	return &argument.Error{Name: p.Key, Found: found, Allowed: p.Allowed(nil)}
 }
 
-// Validate reports a number or word that is out of its option's range, and beliefs and numbers by name
-// that are none: what Decode would not have set.
+// Validate reports numbers and words out of their option's range, and invalid beliefs and numbers
+// by name: what Decode would have rejected.
 func (s *Settings) Validate() error {
 	for _, p := range list {
 		for _, f := range p.forms {
@@ -354,7 +353,7 @@ func (s *Settings) Validate() error {
 	return s.checkNamed()
 }
 
-// checkNamed is Validate of options that are values by name, and of those that exclude each other.
+// checkNamed is Validate for options with values by name, and for those that exclude each other.
 func (s *Settings) checkNamed() error {
 	var noise error
 	for _, name := range slices.Sorted(maps.Keys(s.NoiseBy)) {
@@ -381,8 +380,8 @@ func (s *Settings) checkDrift() error {
 	return nil
 }
 
-// Unused reports a number, word or truth value that was set although no option of all has it: one
-// that the method of all would ignore. Decode has said so before; it is for settings that Go fills in.
+// Unused reports a number, word or truth value that was set although the options all lack it, so that
+// the method would ignore it. It is for settings made by Go programs; Decode reports this itself.
 func (all Specs) Unused(s *Settings) error {
 	keys := all.Keys()
 	for _, p := range list {
@@ -401,7 +400,7 @@ func (all Specs) Unused(s *Settings) error {
 	return nil
 }
 
-// Check is Validate for engines that are called without Settings; nil are the defaults.
+// Check is Validate for engines called without Settings; nil stands for the defaults.
 func Check(o *kernels.Options) error {
 	if o == nil {
 		return nil

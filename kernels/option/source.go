@@ -15,8 +15,9 @@ type Source interface {
 	Scalar() any
 	// Type is its type in the user's words.
 	Type() string
-	// Decode reads what is no scalar into a *[]Entry, *[]Setting, *[]kernels.Belief, **kernels.Fit,
-	// *[]byte, *Class, *[][]float64 or *[][]string. Its error Is ErrType where the value is not of that form.
+	// Decode reads a non-scalar value into a *[]Entry, *[]Setting, *[]kernels.Belief, **kernels.Fit,
+	// *[]byte, *Class, *[][]float64 or *[][]string. Its error Is ErrType if the value does not have that
+	// form.
 	Decode(to any) error
 }
 
@@ -33,22 +34,22 @@ type Setting struct {
 	Value any
 }
 
-// Class is a class as text: numbers as they print.
+// Class is a class as text: numbers in their printed form.
 type Class string
 
-// Go is a value of Go as a Source: a number, text, bool, map[string]float64,
-// []kernels.Belief, *kernels.Fit, []byte, [][]float64, [][]string, or what has the JSON of one.
+// Go returns a Go value as a Source: a number, text, bool, map[string]float64, []kernels.Belief,
+// *kernels.Fit, []byte, [][]float64, [][]string, or anything with the JSON of one.
 func Go(v any) Source {
 	f, _ := v.(*kernels.Fit)
 	state, _ := v.([]byte)
 	text, err := json.Marshal(v)
-	if f != nil || v == nil || err != nil { // of no form but a fit's
+	if f != nil || v == nil || err != nil { // of no form other than a fit's
 		text = nil
 	}
 	return value{text, fmt.Sprintf("%T", v), f, state}
 }
 
-// JSON is a value of another system by its JSON and that system's name of its type.
+// JSON returns a value of another system, given its JSON and that system's name of its type.
 func JSON(text []byte, typeName string) Source { return value{text, typeName, nil, nil} }
 
 type value struct {
@@ -125,7 +126,7 @@ func (x value) Decode(to any) error {
 	return ErrType
 }
 
-// beliefs are those of a list of {feature, mean, variance}, or of a map to {mean, variance}.
+// beliefs reads a list of {feature, mean, variance}, or a map to {mean, variance}.
 func (x value) beliefs(to *[]kernels.Belief) error {
 	type entry struct {
 		Feature        *string
@@ -151,7 +152,7 @@ func (x value) beliefs(to *[]kernels.Belief) error {
 	return checkBeliefs(*to)
 }
 
-// checkBeliefs reports a feature that is there twice, and a belief that is none.
+// checkBeliefs reports a feature that occurs twice, and an invalid belief.
 func checkBeliefs(all []kernels.Belief) error {
 	seen := make(map[string]bool, len(all))
 	for _, b := range all {
