@@ -10,21 +10,21 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// columns are those that a fit remembers, which rows by names are held against. They do not
-// change.
+// columns are the columns that a fit remembers, against which rows by names are checked. They are
+// immutable.
 type columns struct {
 	cols     []kernels.FitColumn
 	nulls    []string           // by column: the feature of rows without a value, "" for none
 	mixed    []bool             // by column: an interaction of levels and numbers
-	fills    []bool             // by column: one of these for whose missing number a stream has its own column's; nil for none
-	means    map[string]float64 // of these, what stands for a number that is missing
-	factors  [][]factor         // by column: those whose product it is, where the fit has what stands for them; nil for none
-	scores   bool               // nothing is learnt from the rows
+	fills    []bool             // by column: an interaction of this kind with replacements of a stream for its missing numbers; nil for none
+	means    map[string]float64 // by column name: the replacement of a missing number
+	factors  [][]factor         // by column: the factors of a product, if the fit has their replacements; nil for none
+	scores   bool               // rows are scored, not learnt
 	at       map[string]int32   // by name, and by name in lower case
-	features bool               // beside them there are features with names of their own, which any name may be
+	features bool               // there are also features with names of their own, which may be any
 }
 
-// newColumns is nil for a fit that remembers none. A model, nil to score, learns from the rows.
+// newColumns is nil for a fit that remembers none. m, nil for scoring, learns from the rows.
 func newColumns(f *kernels.Fit, m *kernels.Model) *columns {
 	if f == nil || f.Columns == nil {
 		return nil
@@ -68,13 +68,13 @@ func newColumns(f *kernels.Fit, m *kernels.Model) *columns {
 	return c
 }
 
-// factor is a number in a product: its column, and what stands for it where it is missing.
+// factor is a number in a product: its column, and its replacement if it is missing.
 type factor struct {
 	column int
 	mean   float64
 }
 
-// findFactors finds the products of numbers of which means say what stands for them.
+// findFactors finds the products of numbers for which means has replacements.
 func (c *columns) findFactors(means map[kernels.Factor]float64) {
 	if means == nil {
 		return
@@ -91,7 +91,7 @@ func (c *columns) findFactors(means map[kernels.Factor]float64) {
 	}
 }
 
-// absent is what stands for the number of column k that is missing: NaN for its mean.
+// absent is the replacement of the missing number in column k; NaN stands for its mean.
 func (c *columns) absent(k int, to *named) float64 {
 	if c.factors == nil || c.factors[k] == nil {
 		return math.NaN()
@@ -110,28 +110,28 @@ func (c *columns) absent(k int, to *named) float64 {
 	return x
 }
 
-// named is a row as its columns have it: features by the names that the fit gives them, with
-// their values; NaN is a number that is missing.
+// named is a row by its columns: features under the names that the fit gives them, with their
+// values; NaN is a missing number.
 type named struct {
 	names  []string
 	values []float64
-	met    []bool // by column: the row has it
-	null   []bool // by column: without a value
+	met    []bool // by column: the row mentions it
+	null   []bool // by column: it has no value
 }
 
-// What the name of a feature says.
+// saying is what the name of a feature says.
 type saying uint8
 
 const (
 	other   saying = iota // it belongs to no column
 	number                // the column's number
 	level                 // one of its levels
-	nothing               // that there is no value
+	nothing               // the column has no value
 )
 
-// read is a row as the columns have it. Names differ from theirs in case, as in SQL; all
-// columns must be named, unless the row is open.
-// Errors: a column that is not there, or of the other kind.
+// read matches a row to the columns, by name regardless of case, as in SQL; all columns must be
+// named, unless the row is open.
+// Errors: a missing column, or one of the other kind.
 func (c *columns) read(r *Row, to *named) error {
 	to.names, to.values = to.names[:0], to.values[:0]
 	to.met, to.null = append(to.met[:0], make([]bool, len(c.cols))...), append(to.null[:0], make([]bool, len(c.cols))...)
@@ -154,14 +154,14 @@ func (c *columns) read(r *Row, to *named) error {
 		to.met[at] = true
 		mean, stands := c.means[of.Name]
 		switch {
-		case says == level && math.IsNaN(x) && !stands && c.fills != nil && c.fills[at]: // the stream knows what stands
+		case says == level && math.IsNaN(x) && !stands && c.fills != nil && c.fills[at]: // the stream has the replacement
 			to.null[at] = true
 			name = of.Name + name[end:]
 		case says == nothing || math.IsNaN(x) && (says == number || c.mixed[at] && !stands):
 			if to.null[at] = true; !stands || !c.scores {
 				continue
 			}
-			name = of.Name + kernels.IsNull // of which Snapshot.read knows whether it is a level
+			name = of.Name + kernels.IsNull // Snapshot.read knows whether it is a level
 		case says == number:
 			name = of.Name
 		case math.IsNaN(x) && stands:
@@ -186,7 +186,7 @@ func (c *columns) read(r *Row, to *named) error {
 	return nil
 }
 
-// present is what n has a value of.
+// present is the part of n that has values.
 func (c *columns) present(n *named) (names []string, values []float64) {
 	names, values = n.names[:0], n.values[:0]
 	for k, name := range n.names {
@@ -199,8 +199,8 @@ func (c *columns) present(n *named) (names []string, values []float64) {
 	return names, values
 }
 
-// find is the column that the name of a feature speaks of and what it says; end is where the
-// column's name ends.
+// find is the column that the name of a feature refers to and what it says about it; end is where
+// the column's name ends.
 func (c *columns) find(name string) (at int32, says saying, end int) {
 	if at, says, end = c.exactly(name, kernels.IsNull); says != other {
 		return at, says, end
@@ -211,7 +211,7 @@ func (c *columns) find(name string) (at int32, says saying, end int) {
 	return 0, other, 0
 }
 
-// lacks says whether a feature, by the name that columns give it, can be missing where rows are learnt from.
+// lacks reports whether a feature, by its name in columns, can be missing in rows to learn from.
 func (c *columns) lacks(name string) bool {
 	at, says, _ := c.exactly(name, kernels.IsNull)
 	return says == number && c.cols[at].Kind == kernels.NumberColumn || says == level && c.fills != nil && c.fills[at]
@@ -239,7 +239,7 @@ func (c *columns) exactly(name, null string) (at int32, says saying, end int) {
 // lost is the error of a row without column at.
 func (c *columns) lost(at int, r *Row) error {
 	name := c.cols[at].Name
-	var free []string // what belongs to no column
+	var free []string // names that belong to no column
 	for _, n := range r.Names {
 		if _, says, _ := c.find(n); says == other {
 			base, _, _ := strings.Cut(n, "=")
@@ -253,8 +253,8 @@ func (c *columns) lost(at int, r *Row) error {
 	return fmt.Errorf("the row has no column %q, which the fit has learnt from%s (an open Row goes without)", name, near)
 }
 
-// read is a row as the columns of the fit have it, what it knows nothing of left out, and
-// numbers that are missing at the mean of their column.
+// read matches a row to the columns of the fit, without what the fit does not know, and with
+// missing numbers replaced by the mean of their column.
 func (s *Snapshot) read(r *Row, n *named) error {
 	if err := s.columns.read(r, n); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (s *Snapshot) read(r *Row, n *named) error {
 	return nil
 }
 
-// has says whether there is a belief about a feature.
+// has reports whether there is a belief about a feature.
 func (s *Snapshot) has(name string) bool {
 	k, h := s.keyOf(name)
 	_, found := s.find(k, h, name)

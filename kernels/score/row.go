@@ -11,15 +11,15 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// Row is named features to be scored: the name of a number, `column=level` of a level. Names
-// may repeat, their values add up. What a row has of the intercept is added to the 1 that it has by itself,
-// unless it is that 1 again, which is an error, as is any intercept of rows to learn from.
+// Row is named features to be scored: the name of a number, `column=level` for a level. Names may
+// repeat, and their values add up. A value for the intercept is added to the 1 that the row has
+// anyway, except a second 1, which is an error, as is any intercept in rows to learn from.
 //
-// A fit that remembers columns wants them all, by name without regard to case, as a STRUCT in
-// SQL: a number that is NaN, or `column IS NULL`, has no value (of an interaction of levels and numbers NaN is a
-// number that is missing, and `u:g IS NULL` with the number a level that is); features of other columns are
-// left out, but where a map or list of features was beside the columns: any name may be one of it, and
-// has its prior where the fit has not met it.
+// A fit that remembers columns needs all of them, by name regardless of case, like a STRUCT in SQL:
+// a number that is NaN, or `column IS NULL`, has no value (in an interaction of levels and numbers
+// NaN is a missing number, and `u:g IS NULL` with the number is a missing level); features of other
+// columns are ignored, unless a map or list of features came with the columns: then any name may
+// belong to it, and has its prior if the fit has not seen it.
 type Row struct {
 	Names  []string
 	Values []float64 // as many, or none: all are 1
@@ -45,8 +45,8 @@ func (r *Row) value(k int) float64 {
 //
 // Cost: O(k) for k features under a diagonal covariance, O(k p) full, O(k rank) low
 // rank; no allocation once the buffers of wide rows and joint covariances are there.
-// Errors: as many values as names are needed; an intercept of 1; columns that the fit remembers and the row does
-// not have, or in another kind; a predictor that is not finite; a kind of prediction that is none.
+// Errors: different numbers of names and values; an intercept of 1; columns that the fit remembers and
+// the row lacks or has in another kind; a predictor that is not finite; an unknown kind of prediction.
 func (s *Snapshot) Predict(r Row, kind predict.Kind) (float64, error) {
 	if err := kind.Check(); err != nil {
 		return 0, err
@@ -116,9 +116,8 @@ func (s *Snapshot) Linear(r Row) (m, v float64, err error) {
 	return m, v, nil
 }
 
-// distinct is Linear of a row whose features are plainly distinct: no two hashes agree
-// modulo 1024. It gives up at the first that may be there twice, 1 row in 20 of ten
-// features.
+// distinct is Linear for a row whose features are clearly distinct: no two hashes agree modulo
+// 1024. It gives up at the first that may be a repetition, in 1 row in 20 of ten features.
 func (s *Snapshot) distinct(r *Row) (m, v float64, all bool) {
 	var seen [16]uint64
 	first := unsafe.Pointer(unsafe.SliceData(s.table)) // of mask + 1
@@ -161,7 +160,7 @@ func (s *Snapshot) distinct(r *Row) (m, v float64, all bool) {
 	return m, v, true
 }
 
-// other is the entry of a name that is not the first of its hash.
+// other is the entry of a name that is not the first with its hash.
 func (s *Snapshot) other(k key, h uint64, name string) *entry {
 	if at, found := s.find(k, h, name); found {
 		return &s.table[at]
@@ -172,7 +171,7 @@ func (s *Snapshot) other(k key, h uint64, name string) *entry {
 	return &s.unseen
 }
 
-// summed is Linear of a narrow row under a diagonal covariance.
+// summed is Linear for a narrow row under a diagonal covariance.
 func (s *Snapshot) summed(r *Row) (m, v float64) {
 	var ids [narrow + 1]uint32
 	var xs [narrow + 1]float64
@@ -186,8 +185,8 @@ func (s *Snapshot) summed(r *Row) (m, v float64) {
 	return m, v
 }
 
-// weight is the belief of an entry, or the prior of an unseen feature of r, whose number
-// is beyond the entries.
+// weight is the belief of an entry, or the prior of an unseen feature of r, whose number is beyond
+// the entries.
 func (s *Snapshot) weight(r *Row, id uint32) kernels.Weight {
 	if id <= s.mask {
 		return s.table[id].Weight
@@ -201,7 +200,7 @@ func (s *Snapshot) weight(r *Row, id uint32) kernels.Weight {
 	return s.unseen.Weight
 }
 
-// view is the bytes of a text, which must not be changed.
+// view is the bytes of a string, which must not be changed.
 func view(name string) []byte { return unsafe.Slice(unsafe.StringData(name), len(name)) }
 
 // resolve finds the entries of a narrow row, each once, with the sums of their values.
@@ -226,8 +225,8 @@ func (s *Snapshot) resolve(r *Row, ids *[narrow + 1]uint32, xs *[narrow + 1]floa
 	return n
 }
 
-// number is the entry of name k of a row, and its hash. An unseen feature is its slot or,
-// without hash bits, its place in the row, counted from behind the entries.
+// number is the entry of name k of a row, and its hash. An unseen feature is its slot or, without
+// hash bits, its index in the row, counted from the end of the entries.
 func (s *Snapshot) number(name string, k int) (id uint32, h uint64) {
 	if s.fit.HashBits > 0 {
 		return s.slot(name)
@@ -239,7 +238,7 @@ func (s *Snapshot) number(name string, k int) (id uint32, h uint64) {
 	return s.mask + 1 + uint32(k), h
 }
 
-// slot is number of a name that falls into a slot.
+// slot is number for a name that is hashed to a slot.
 func (s *Snapshot) slot(name string) (id uint32, h uint64) {
 	var b [24]byte
 	slot := kernels.HashName(unsafe.Slice(unsafe.StringData(name), len(name))) >> (64 - uint(s.fit.HashBits))
@@ -252,7 +251,7 @@ func (s *Snapshot) slot(name string) (id uint32, h uint64) {
 	return s.mask + 1 + uint32(slot), h
 }
 
-// earlier is where the feature id stands among ids, -1 if it does not.
+// earlier is the index of feature id in ids, -1 if it is not there.
 func (s *Snapshot) earlier(r *Row, ids []uint32, id uint32) int {
 	byName := id > s.mask && s.fit.HashBits == 0
 	for j, other := range ids {
@@ -263,7 +262,7 @@ func (s *Snapshot) earlier(r *Row, ids []uint32, id uint32) int {
 	return -1
 }
 
-// buffer is the memory of a row that is wide or has a joint covariance.
+// buffer is the memory for a row that is wide or has a joint covariance.
 type buffer struct {
 	row     kernels.Batch
 	dup     kernels.Scratch
@@ -274,7 +273,7 @@ type buffer struct {
 	room    kernels.Room
 }
 
-// wide is Linear with memory from the heap, which is used again.
+// wide is Linear with pooled memory from the heap.
 func (s *Snapshot) wide(r *Row) (m, v float64) {
 	b := s.buffers.Get().(*buffer)
 	defer s.buffers.Put(b)
@@ -322,7 +321,7 @@ func (s *Snapshot) wide(r *Row) (m, v float64) {
 	if s.place != nil {
 		v += s.spread.Variance(b.at, b.val, &b.room)
 	}
-	clear(b.unseen) // it keeps no names of the caller's
+	clear(b.unseen) // do not retain the caller's names
 	clear(b.unknown)
 	return m, v
 }

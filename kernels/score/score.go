@@ -1,8 +1,8 @@
-// Package score predicts from a fit in services: a Snapshot is a fit laid out for
-// named features, never changed, for any number of goroutines at once; an Updater
-// learns from rows and gives readers new Snapshots without making them wait.
+// Package score predicts from a fit in services: a Snapshot is an immutable fit prepared for named
+// features, usable by any number of goroutines at once; an Updater learns from rows and publishes
+// new Snapshots without blocking readers.
 //
-// Its numbers are those of package predict, to the last bit.
+// Its numbers equal those of package predict, to the last bit.
 package score
 
 import (
@@ -18,40 +18,40 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// Snapshot is a fit of one response, laid out to be scored by feature names. It is never
-// changed and safe for many goroutines.
+// Snapshot is a fit of one response, prepared for scoring by feature names. It is immutable and
+// safe for concurrent use.
 //
-// Beliefs lie in a hash table of their names, two a cache line; names up to 15 bytes
-// are part of it.
+// Beliefs are in a hash table of their names, two per cache line; names of up to 15 bytes are
+// stored in it.
 type Snapshot struct {
 	fit        *kernels.Fit
 	predictive kernels.PredictiveScale
 	lik        lik.Likelihood
 	table      []entry
-	place      []int32  // by entry: the belief, -1 for an intercept without; nil while the covariance is diagonal
+	place      []int32  // by entry: the belief, -1 for an intercept without one; nil if the covariance is diagonal
 	long       []string // names over 15 bytes
 	mask       uint32
 	seed       maphash.Seed
 	salt       uint64 // of the hash of short names
 	unseen     entry  // the prior of a feature that has no belief,
-	missing    entry  // of an intercept in a fit without
+	missing    entry  // weight of an intercept that the fit lacks
 	simple     bool   // diagonal, names are not hashed into slots, no columns
-	intercept  uint32 // its entry, of hash first
+	intercept  uint32 // its entry, with hash first
 	first      uint64
 	spread     kernels.Spread
 	buffers    sync.Pool
-	columns    *columns // that the fit remembers, nil for none
+	columns    *columns // those that the fit remembers, nil for none
 	named      sync.Pool
 }
 
-// entry is a feature: its key and its weight. The key of an empty one is none's.
+// entry is a feature: its key and its weight. An empty one has the key of no name.
 type entry struct {
 	key
 	kernels.Weight
 }
 
-// key is a name in two words. Up to 15 bytes it is the name, the length in the upper
-// byte of hi; a longer one is its hash, and hi says where it lies in Snapshot.long.
+// key is a name in two words. Up to 15 bytes it is the name, with the length in the upper byte of
+// hi; for a longer one it is its hash, and hi has its place in Snapshot.long.
 type key struct{ lo, hi uint64 }
 
 const (
@@ -60,11 +60,11 @@ const (
 	isEmpty = 1 << 62
 )
 
-// New lays out a fit, which is kept and must not change.
+// New prepares a fit, which is retained and must not change.
 //
-// Cost: O(p) time, about 64 bytes a belief and its name again where that is long.
-// Errors: a fit whose beliefs, covariance or likelihood are not valid; one of several
-// classes, which softmax.Scorer predicts.
+// Cost: O(p) time, about 64 bytes per belief, plus its name if that is long.
+// Errors: a fit whose beliefs, covariance or likelihood are not valid; one with classes, which
+// softmax.Scorer predicts.
 func New(f *kernels.Fit) (*Snapshot, error) {
 	p, err := predict.New(f)
 	if err != nil {
@@ -98,9 +98,8 @@ func New(f *kernels.Fit) (*Snapshot, error) {
 	return s, nil
 }
 
-// FromBeliefs is New of a table of beliefs that are independent, made under the model m:
-// its likelihood, prior, intercept and hash bits; nil is the default model. Beliefs may
-// come in any order.
+// FromBeliefs is New for a table of independent beliefs under the model m: its likelihood, prior,
+// intercept and hash bits; nil is the default model. Beliefs may be in any order.
 func FromBeliefs(bs []kernels.Belief, m *kernels.Model) (*Snapshot, error) {
 	f, err := kernels.FromBeliefs(bs, m)
 	if err != nil {
@@ -109,7 +108,7 @@ func FromBeliefs(bs []kernels.Belief, m *kernels.Model) (*Snapshot, error) {
 	return New(f)
 }
 
-// Fit is what the snapshot was made of; it must not be changed.
+// Fit is the fit from which the snapshot was made; it must not be changed.
 func (s *Snapshot) Fit() *kernels.Fit { return s.fit }
 
 // Features is the number of beliefs.
@@ -120,7 +119,7 @@ func (s *Snapshot) Features() int {
 	return len(s.fit.Beliefs)
 }
 
-// insert gives a name its entry, or another weight.
+// insert adds an entry for a name, or changes its weight.
 func (s *Snapshot) insert(name string, w kernels.Weight, belief int) uint32 {
 	k, h := s.keyOf(name)
 	at, found := s.find(k, h, name)
@@ -165,7 +164,7 @@ func words(name string) (lo, hi uint64) {
 	n := uint(len(name))
 	lo = binary.LittleEndian.Uint64((*[8]byte)(p)[:])
 	hi = binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(p, n-8))[:])
-	return lo, hi>>(8*(16-n)) | uint64(n)<<56 // at n = 8 all of hi goes
+	return lo, hi>>(8*(16-n)) | uint64(n)<<56 // for n = 8 nothing of hi remains
 }
 
 func (s *Snapshot) mix(k key) uint64 {
@@ -173,7 +172,7 @@ func (s *Snapshot) mix(k key) uint64 {
 	return hi ^ lo
 }
 
-// find is the entry of a name, or the empty one where it would be.
+// find is the entry of a name, or the empty one in its place.
 func (s *Snapshot) find(k key, h uint64, name string) (at uint32, found bool) {
 	for at = uint32(h>>32) & s.mask; ; at = (at + 1) & s.mask {
 		e := &s.table[at]

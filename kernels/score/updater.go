@@ -14,47 +14,46 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Observation is a row with what was seen of it.
+// Observation is a row with its response.
 type Observation struct {
 	Row
 	Y      float64
-	Weight float64 // likelihood exponent; 0 is 1
-	Trials float64 // of binomial responses
-	Time   float64 // of models with time
+	Weight float64 // exponent of the likelihood; 0 means 1
+	Trials float64 // for binomial responses
+	Time   float64 // for models with time
 }
 
-// Publishing says when an Updater makes a Snapshot of what it has learnt. The zero value
-// is every 1000 rows.
+// Publishing says when an Updater makes a Snapshot of what it has learnt. The zero value means
+// every 1000 rows.
 type Publishing struct {
-	Rows     int           // after as many rows; 0 is 1000
-	Interval time.Duration // and as long after the first row that is not in it; 0 = never
+	Rows     int           // after so many rows; 0 means 1000
+	Interval time.Duration // and so long after the first row that is not in one; 0 = never
 }
 
-// Updater learns from rows by assumed density filtering (method adf) and publishes
-// Snapshots. All of it is safe for many goroutines: rows are learnt one call after the
-// other, and readers of Snapshot never wait.
+// Updater learns from rows by assumed density filtering (method adf) and publishes Snapshots. It is
+// safe for concurrent use: calls learn one after another, and readers of Snapshot never wait.
 type Updater struct {
 	snap atomic.Pointer[Snapshot]
 	when Publishing
 
-	building sync.Mutex // held while a Snapshot is made, so that they come in order
+	building sync.Mutex // held while a Snapshot is made, so that they are published in order
 
-	mu      sync.Mutex // of all below; taken after building
+	mu      sync.Mutex // guards everything below; locked after building
 	model   *kernels.Model
-	columns *columns        // of the fit that is continued, nil for none
-	schema  *kernels.Schema // of these
+	columns *columns        // of the continued fit, nil for none
+	schema  *kernels.Schema // of the columns
 	state   engine.Fitter
 	batch   kernels.Batch
 	dup     kernels.Scratch
 	pending int // rows learnt since the state was last cloned for a Snapshot
 	timer   *time.Timer
-	failed  error // of a Snapshot that the timer asked for
+	failed  error // error of a Snapshot that the timer started
 }
 
-// NewUpdater starts from the prior of a model, or from the posterior that it continues;
-// nil is the default model. Its first Snapshot is there at once. Where the fit continued
-// remembers columns, rows must have them (see Row); Options.Missing says what a value that is
-// not there is, and features of other columns join.
+// NewUpdater starts from the prior of a model, or from the posterior that it continues; nil is the
+// default model. Its first Snapshot is available at once. If the continued fit remembers columns,
+// rows must have them (see Row); Options.Missing decides how a missing value is treated, and
+// features of other columns are added.
 //
 // Errors: a model that adf rejects.
 func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
@@ -82,20 +81,20 @@ func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
 	return u, u.Publish(context.Background())
 }
 
-// Snapshot is the latest one. It never waits.
+// Snapshot returns the latest one. It never waits.
 func (u *Updater) Snapshot() *Snapshot { return u.snap.Load() }
 
 var errNew = errors.New("the zero Updater learns nothing; make one with NewUpdater")
 
-// Learn absorbs rows. They are in the next Snapshot, which the call makes itself when
-// Publishing.Rows have come together: other calls go on learning meanwhile. Where ctx ends
-// before that Snapshot is made, a later call or the interval makes it.
+// Learn absorbs rows. They are in the next Snapshot, which the call makes itself once
+// Publishing.Rows have accumulated, while other calls can go on learning. If ctx ends before that
+// Snapshot is made, a later call or the interval makes it.
 //
 // Cost: O(non-zeros), and for a Snapshot O(p log p).
-// Errors: the cause of ctx where it has ended, and the first row that is not allowed, with its
-// number from 1, and then none is learnt; a row that is too far from what is believed by then, as
-// where its linear predictor overflows, and then those before it are learnt, which the error says;
-// more features than the model's limit; a Snapshot that failed.
+// Errors: the cause of ctx if it has ended, and the first row that is not allowed, with its number
+// from 1, in both cases with nothing learnt; a row too far from the current beliefs, such as one
+// whose linear predictor overflows, with the rows before it learnt, as the error says; more
+// features than the model's limit; a Snapshot that failed.
 func (u *Updater) Learn(ctx context.Context, rows ...Observation) error {
 	full, err := u.learn(ctx, rows)
 	if err != nil {
@@ -134,7 +133,7 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 		return false, err
 	}
 	u.batch.Schema, u.batch.Missing = u.schema, append(u.batch.Missing[:0], missing...)
-	// A state that an end of ctx cuts off is of no use.
+	// A state whose update is cut off by the end of ctx must not be used.
 	if err := u.state.Update(context.WithoutCancel(ctx), &u.batch, false); err != nil {
 		if at := (*kernels.BatchError)(nil); errors.As(err, &at) {
 			u.await(at.Row)
@@ -148,7 +147,7 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 	return u.pending >= u.when.Rows, nil
 }
 
-// await counts rows that are in no Snapshot yet; the first of them start the timer. u.mu is held.
+// await counts rows that are in no Snapshot yet; the first ones start the timer. u.mu is held.
 func (u *Updater) await(rows int) {
 	if u.pending == 0 && rows > 0 && u.when.Interval > 0 {
 		u.timer = time.AfterFunc(u.when.Interval, func() {
@@ -162,8 +161,7 @@ func (u *Updater) await(rows int) {
 	u.pending += rows
 }
 
-// columned is rows as the columns of the fit continued have them, and by column how many lack
-// a value.
+// columned matches rows to the columns of the continued fit, and counts missing values by column.
 func (u *Updater) columned(rows []Observation) (out []Observation, missing []int64, err error) {
 	out, missing = slices.Clone(rows), make([]int64, len(u.columns.cols))
 	for i := range out {
@@ -191,7 +189,7 @@ func (u *Updater) columned(rows []Observation) (out []Observation, missing []int
 	return out, missing, nil
 }
 
-// encode lays rows out in the batch, all of them or none.
+// encode encodes rows in the batch, all of them or none.
 func (u *Updater) encode(rows []Observation) error {
 	for i := range rows {
 		r := &rows[i]
@@ -240,7 +238,7 @@ func (u *Updater) encode(rows []Observation) error {
 	return nil
 }
 
-// room says whether the dictionary has room for the names of rows, before it takes any.
+// room checks that the dictionary has room for the names of rows, before any is added.
 func room(d *kernels.Dict, rows []Observation) error {
 	names := 0
 	for i := range rows {
