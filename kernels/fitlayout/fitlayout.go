@@ -1,11 +1,11 @@
-// Package fitlayout lists the fields of a FIT once: what SQL calls them, their types,
-// which may be NULL or missing, and where a kernels.Fit keeps them. The SQL type with its
-// writer and reader (package udf), the column fit of files (package arrowio, command
-// bglm) and the text of the type in the documentation follow from the list.
+// Package fitlayout lists the fields of a FIT once: their names in SQL, their types, which may be
+// NULL or missing, and where a kernels.Fit stores them. The SQL type with its writer and reader
+// (package udf), the column fit of files (package arrowio, command bglm) and the text of the type
+// in the documentation are derived from the list.
 //
 // A new field is one entry at the end of Fields, one field of kernels.Fit, and a check in
-// Fit.Validate where it can be wrong. Types of struct values may only grow at their end,
-// and each growth is a new kernels.FitFormat: entries say since which one they are there.
+// Fit.Validate if it can be invalid. Types of struct values may only grow at their end, and each
+// growth is a new kernels.FitFormat: entries state the first one that has them.
 package fitlayout
 
 import (
@@ -36,20 +36,20 @@ const (
 	Learnt                   // STRUCT[] of the package's variable LearntFields: *[]kernels.Learnt
 )
 
-// Format stands for the version of the layout: always written as it is, and read as at
-// most that.
+// Format stands for the version of the layout: always written as the current one, and accepted up
+// to that when read.
 type Format int64
 
 // Field is a field of a struct of T: a value, or a STRUCT of more.
 type Field[T any] struct {
 	Name   string
 	Doc    string
-	At     func(*T) any // where the value is kept; nil for a STRUCT
+	At     func(*T) any // pointer to the value; nil for a STRUCT
 	Fields []Field[T]   // of a STRUCT
 
 	Nullable bool // NULL = none
-	Optional bool // may be missing, as in FITs put together by hand: what Default has
-	Since    int  // the layout that brought it; 0 is the first
+	Optional bool // may be missing, as in FITs built by hand: Default has its value
+	Since    int  // the first layout with the field; 0 means the first of all
 }
 
 // Kind is the type of the field.
@@ -57,7 +57,7 @@ func (f *Field[T]) Kind() Kind {
 	if f.At == nil {
 		return Struct
 	}
-	var none T // nothing is kept: the pointer tells the type
+	var none T // nothing is stored: the pointer's type suffices
 	switch v := f.At(&none).(type) {
 	case *string, *gauss.Form, *kernels.ColumnKind:
 		return Text
@@ -86,7 +86,7 @@ func (f *Field[T]) Kind() Kind {
 	}
 }
 
-// InColumns says that files keep the field in columns of their own, a row a belief, and
+// InColumns reports whether files store the field in columns of its own, one row per belief, and
 // not with the rest of the FIT.
 func (f *Field[T]) InColumns() bool {
 	if f.At == nil {
@@ -98,7 +98,7 @@ func (f *Field[T]) InColumns() bool {
 
 type fit = kernels.Fit
 
-// Fields are the fields of a FIT, in their order.
+// Fields are the fields of a FIT, in order.
 var Fields = []Field[fit]{
 	{Name: "method", Doc: "the engine, 'merge' or 'beliefs'", At: func(f *fit) any { return &f.Method }, Optional: true},
 	{Name: "family", Doc: "of the responses", At: func(f *fit) any { return &f.Family }},
@@ -164,15 +164,14 @@ var LearntFields = []Field[learnt]{
 	{Name: "sd", At: func(l *learnt) any { return &l.SD }, Nullable: true},
 }
 
-// Default is what fields have that are missing: a diagonal covariance, no rows seen, a
-// dispersion of 1.
+// Default has the values of missing fields: a diagonal covariance, no rows seen, a dispersion of 1.
 func Default() kernels.Fit {
 	nan := math.NaN()
 	return kernels.Fit{Shape: nan, Dispersion: 1, Time: nan, Iterations: 1, Converged: true, Status: "ok"}
 }
 
-// Walk visits the fields that layout has, STRUCTs before their own; path joins the names
-// by dots. It ends where visit gives false.
+// Walk visits the fields that a layout has, STRUCTs before their fields; path joins the names with
+// dots. It stops when visit returns false.
 func Walk[T any](fields []Field[T], layout int, visit func(path string, f *Field[T]) bool) bool {
 	return walk(fields, layout, "", visit)
 }
@@ -190,7 +189,7 @@ func walk[T any](fields []Field[T], layout int, under string, visit func(path st
 	return true
 }
 
-// SQL is the type of a FIT in a layout, as SQL writes it; classes for that of bglm_softmax.
+// SQL is the type of a FIT in a layout, in SQL; with classes for bglm_softmax.
 func SQL(layout int, classes bool) string {
 	belief := "STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE"
 	if classes {
@@ -241,7 +240,7 @@ func (f *Field[T]) sql(layout int, belief string) string {
 	}
 }
 
-// quote quotes the names of fields that are words of SQL.
+// quote quotes the names of fields that are keywords of SQL.
 func quote(name string) string {
 	switch name {
 	case "time", "values", "columns":
@@ -250,7 +249,7 @@ func quote(name string) string {
 	return name
 }
 
-// CheckFormat refuses a FIT of a layout that is newer than kernels.FitFormat.
+// CheckFormat rejects a FIT with a layout newer than kernels.FitFormat.
 func CheckFormat(format int64) error {
 	if format > kernels.FitFormat {
 		return fmt.Errorf("format = %d, a layout newer than the %d that this version of bglm knows; update bglm to read it", format, kernels.FitFormat)
