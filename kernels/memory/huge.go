@@ -2,13 +2,13 @@ package memory
 
 import "unsafe"
 
-// fromHuge is how many bytes make large pages worth asking for: what is smaller has its
-// addresses in the processor's tables anyway.
+// fromHuge is the number of bytes from which large pages are requested: the addresses of less
+// memory fit in the processor's tables anyway.
 const fromHuge = 4 << 20
 
-// Make is make([]T, n, c) in large pages where the slice is large and the system has them: for
-// tables that are read here and there, whose addresses would be looked up as slowly as
-// what they hold. T has no pointers.
+// Make is make([]T, n, c) with large pages if the slice is large and the system has them: for
+// tables with random access, where looking up the addresses would take as long as reading the
+// contents. T must not contain pointers.
 func Make[T any](n, c int) []T {
 	s := make([]T, n, c)
 	if bytes := uintptr(c) * unsafe.Sizeof(*new(T)); bytes >= fromHuge {
@@ -17,7 +17,7 @@ func Make[T any](n, c int) []T {
 	return s
 }
 
-// Grow is slices.Grow of a slice that Make makes, to at least twice its size.
+// Grow is slices.Grow for a slice made by Make, to at least twice its size.
 func Grow[T any](s []T, n int) []T {
 	if cap(s)-len(s) >= n {
 		return s

@@ -23,7 +23,7 @@ func physical() int64 {
 	return int64(uint64(i.Totalram) * uint64(max(i.Unit, 1)))
 }
 
-// limits are those of the process and of its cgroups, v1 and v2.
+// limits are the memory limits of the process and of its cgroups, v1 and v2.
 func limits() (out []int64) {
 	for _, what := range []int{rlimData, rlimAS} {
 		var r syscall.Rlimit
@@ -38,8 +38,8 @@ func limits() (out []int64) {
 	return append(out, cgroups("/sys/fs/cgroup", string(text))...)
 }
 
-// cgroups are the memory limits of the groups that the text of /proc/self/cgroup names,
-// and of those above them.
+// cgroups are the memory limits of the groups named in /proc/self/cgroup, whose text is given, and
+// of their parents.
 func cgroups(root, text string) (out []int64) {
 	for line := range strings.Lines(text) {
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -54,7 +54,7 @@ func cgroups(root, text string) (out []int64) {
 		default:
 			continue
 		}
-		// In a container the group's own path may not be visible; its root is then.
+		// In a container the group's own path may not be visible; its root is.
 		for dir := path.Clean("/" + part[2]); ; dir = path.Dir(dir) {
 			if b, err := os.ReadFile(path.Join(base, dir, file)); err == nil {
 				if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 && n < 1<<60 {

@@ -1,12 +1,12 @@
-// Package memory is the budget that large allocations ask first: rows kept, covariances,
-// factorisations, draws. Running out of memory is fatal to a Go program and so to
-// the process that it lives in; over the budget there is an error instead.
+// Package memory is the budget that large allocations are checked against: rows kept, covariances,
+// factorisations, draws. Running out of memory is fatal to a Go program and so to the process that
+// it is part of; exceeding the budget is an error instead.
 //
-// The budget is one for the process, shared by all fits, groups and threads. It counts
-// what bglm holds, not what the garbage collector has not collected yet, nor the host's
-// or DuckDB's own memory, so its default is a share of what there is: 3/8 of the
-// machine's memory, of the cgroup's limit, or of RLIMIT_DATA or RLIMIT_AS, whichever is
-// least. The environment variable BGLM_MAX_MEMORY ('4GB', '512MiB', bytes) or SetLimit set it.
+// The process has one budget, shared by all fits, groups and threads. It counts what bglm holds,
+// not uncollected garbage, nor the memory of the host or of DuckDB itself; its default is therefore
+// a fraction of what is available: 3/8 of the machine's memory, of the cgroup's limit, or of
+// RLIMIT_DATA or RLIMIT_AS, whichever is least. The environment variable BGLM_MAX_MEMORY ('4GB',
+// '512MiB', bytes) or SetLimit sets it.
 package memory
 
 import (
@@ -30,7 +30,7 @@ var ErrLimit = errors.New("over the memory budget")
 
 const (
 	shareNum, shareDen = 3, 8
-	// unknownMemory is the machine's memory where it cannot be found out.
+	// unknownMemory replaces the machine's memory if that cannot be determined.
 	unknownMemory = 8 << 30
 	// collectFrom is the size of a request that may be preceded by a garbage collection.
 	collectFrom = 32 << 20
@@ -58,13 +58,13 @@ func start() {
 	})
 }
 
-// Default is the budget in bytes that is in force before SetLimit.
+// Default is the budget in bytes before SetLimit.
 func Default() int64 {
 	start()
 	return budget.initial
 }
 
-// available is the least of what the machine, the cgroup and the process have.
+// available is the least of the limits of the machine, the cgroup and the process.
 func available() int64 {
 	least := int64(unknownMemory)
 	if n := physical(); n > 0 {
@@ -84,13 +84,13 @@ func Limit() int64 {
 	return budget.limit.Load()
 }
 
-// SetLimit sets the budget and returns the one before. What is held already stays.
+// SetLimit sets the budget and returns the previous one. Existing reservations stay.
 func SetLimit(bytes int64) (before int64) {
 	start()
 	return budget.limit.Swap(max(bytes, 0))
 }
 
-// Used is what is held, in bytes.
+// Used is the number of bytes reserved.
 func Used() int64 { return budget.used.Load() }
 
 // Parse reads a size: a number of bytes, or with a unit of KB, MB, GB, TB (powers of
@@ -114,7 +114,7 @@ func Parse(s string) (int64, error) {
 	return int64(min(x*unit, math.MaxInt64/2)), nil
 }
 
-// Size writes a number of bytes for people.
+// Size formats a number of bytes for display.
 func Size(n int64) string {
 	switch {
 	case n >= 1e9:
@@ -125,8 +125,8 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.0f kB", math.Ceil(float64(n)/1e3))
 }
 
-// Room says whether there is room for n more bytes, without reserving it. what says what
-// they are for, and what would need less: it begins the error, which Is ErrLimit.
+// Room checks that there is room for n more bytes, without reserving it. what says what they are
+// for, and what would need less: it begins the error, which Is ErrLimit.
 func Room(n int64, what string) error {
 	start()
 	limit := budget.limit.Load()
@@ -144,8 +144,8 @@ func over(n, used, limit int64, what string) error {
 		what, ErrLimit, Size(n), Size(used), Size(limit), Variable, budget.note)
 }
 
-// Charge reserves n bytes of the budget, or returns them where n is negative; nothing is
-// reserved with an error, which is as for Room.
+// Charge reserves n bytes of the budget, or returns them if n is negative. Errors: those of Room;
+// nothing is then reserved.
 func Charge(n int64, what string) error {
 	if n <= 0 {
 		budget.used.Add(n)
@@ -163,10 +163,10 @@ func Charge(n int64, what string) error {
 	return nil
 }
 
-// Grant is a part of the budget. A nil Grant is none.
+// Grant is a part of the budget. A nil Grant is empty.
 type Grant struct{ n atomic.Int64 }
 
-// Reserve claims n bytes until Release. Errors: as for Room.
+// Reserve reserves n bytes until Release. Errors: those of Room.
 func Reserve(n int64, what string) (*Grant, error) {
 	if err := Charge(max(n, 0), what); err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func Reserve(n int64, what string) (*Grant, error) {
 	return g, nil
 }
 
-// Grow claims n more bytes, or returns them where n is negative. Errors: as for Room;
-// nothing is claimed then.
+// Grow reserves n more bytes, or returns them if n is negative. Errors: those of Room; nothing is
+// then reserved.
 func (g *Grant) Grow(n int64, what string) error {
 	if err := Charge(n, what); err != nil {
 		return err
@@ -186,16 +186,16 @@ func (g *Grant) Grow(n int64, what string) error {
 	return nil
 }
 
-// Release gives the bytes back; calling it again does nothing.
+// Release returns the bytes; calling it again does nothing.
 func (g *Grant) Release() {
 	if g != nil {
 		budget.used.Add(-g.n.Swap(0))
 	}
 }
 
-// collect runs the garbage collector where garbage and n more bytes together would
-// exceed the limit: large vectors are quickly made and quickly dropped, and the
-// collector waits until the heap has doubled. Cost: milliseconds, for numbers are not scanned.
+// collect runs the garbage collector if the live heap, garbage included, and n more bytes would
+// exceed the limit: large vectors are short-lived, and the collector waits until the heap has
+// doubled. Cost: milliseconds, since numbers are not scanned.
 func collect(n, limit int64) {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
