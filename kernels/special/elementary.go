@@ -2,7 +2,7 @@ package special
 
 import "math"
 
-// Log1pExp is log(1 + e^x), softplus: no overflow for large x, relative accuracy for
+// Log1pExp is log(1 + e^x), softplus, without overflow for large x and with relative accuracy for
 // very negative x.
 func Log1pExp(x float64) float64 {
 	if x > 0 {
@@ -29,8 +29,8 @@ func Expm1Gap(x float64) float64 {
 	if x < -0.6 || x > 0.6 {
 		return math.Expm1(x) - x
 	}
-	// x²/2! + x³/3! + ...: sixteen terms reach 2e-17 of the sum at |x| = 0.6, here as
-	// x²/2 times even and odd parts that need no division
+	// x²/2! + x³/3! + ...: sixteen terms reach 2e-17 of the sum at |x| = 0.6, here as x²/2 times
+	// even and odd parts that need no division
 	const (
 		c3  = 1. / 3
 		c4  = c3 / 4
@@ -52,8 +52,7 @@ func Expm1Gap(x float64) float64 {
 	return 0.5 * q * (even + x*odd)
 }
 
-// Log1mExpNeg is log(1 - e^-x) for x >= 0: -Inf at 0, without cancellation at either
-// end.
+// Log1mExpNeg is log(1 - e^-x) for x >= 0: -Inf at 0, without cancellation at either end.
 func Log1mExpNeg(x float64) float64 {
 	if x < math.Ln2 {
 		return math.Log(-math.Expm1(-x))
@@ -69,7 +68,7 @@ func XLogY(x, y float64) float64 {
 	return x * math.Log(y)
 }
 
-// logFactorials[n] = log n!; never written after start-up.
+// logFactorials[n] = log n!; read-only after initialisation.
 var logFactorials = func() (t [256]float64) {
 	for n := range t {
 		t[n], _ = math.Lgamma(float64(n) + 1)
@@ -143,5 +142,5 @@ func WrightOmega(z float64) float64 {
 	return w
 }
 
-// Finite says that x is neither infinite nor NaN.
+// Finite reports whether x is neither infinite nor NaN.
 func Finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }

@@ -6,15 +6,16 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// A deviation σ whose square has the scaled inverse chi-square law of ν degrees of freedom and
-// scale s², ν s²/σ² ~ χ²(ν), is the posterior of the noise of a linear model. Here s = 1.
+// A standard deviation σ whose square has the scaled inverse chi-square distribution with ν degrees
+// of freedom and scale s², ν s²/σ² ~ χ²(ν), is the posterior of the noise of a linear model. Here s =
+// 1.
 
-// manyFreedom is from where on differences of log gamma functions have fewer digits than two
+// manyFreedom is the ν above which differences of log gamma functions are less accurate than two
 // terms of a series in 1/ν.
 const manyFreedom = 1e4
 
-// InverseChi is mean and deviation of σ; NaN where there is none: a mean needs ν > 1, a
-// deviation ν > 2.
+// InverseChi is the mean and standard deviation of σ; NaN if it does not exist: a mean needs ν > 1,
+// a standard deviation ν > 2.
 func InverseChi(nu float64) (mean, sd float64) {
 	mean, sd = math.NaN(), math.NaN()
 	if nu > manyFreedom {
@@ -31,7 +32,7 @@ func InverseChi(nu float64) (mean, sd float64) {
 	return mean, sd
 }
 
-// InverseChiFreedom is the ν of which deviation over mean is ratio > 0.
+// InverseChiFreedom is the ν for which the standard deviation divided by the mean is ratio > 0.
 func InverseChiFreedom(ratio float64) float64 {
 	lo, hi := math.Log(2), math.Log(4+2/(ratio*ratio))
 	for range 60 {
@@ -45,7 +46,7 @@ func InverseChiFreedom(ratio float64) float64 {
 	return math.Exp(0.5 * (lo + hi))
 }
 
-// InverseChiQuantile is the number below which σ is with probability p.
+// InverseChiQuantile is the p quantile of σ.
 func InverseChiQuantile(nu, p float64) float64 {
 	if nu > 1e6 { // log σ is Gaussian
 		return math.Exp(mathext.NormalQuantile(p) / math.Sqrt(2*nu))

@@ -2,7 +2,7 @@ package special
 
 import "math"
 
-// Tables of the quick functions; never written after start-up.
+// Tables of the quick functions; read-only after initialisation.
 var (
 	expTable = func() (t [64]float64) { // 2^(j/64)
 		for j := range t {
@@ -10,7 +10,7 @@ var (
 		}
 		return t
 	}()
-	logTable = func() (t [128][2]float64) { // 1/c and log c, c the middle of a piece of [1, 2)
+	logTable = func() (t [128][2]float64) { // 1/c and log c, c being the middle of a piece of [1, 2)
 		for j := range t {
 			inv := 1 / (1 + (float64(j)+0.5)/128)
 			t[j] = [2]float64{inv, -math.Log(inv)}
@@ -21,7 +21,7 @@ var (
 
 const (
 	log2x64  = 64 / math.Ln2
-	ln2Hi64  = 744261117.0 / (1 << 36) // ln2/64 in 30 bits: k times it is exact
+	ln2Hi64  = 744261117.0 / (1 << 36) // ln2/64 in 30 bits: its product with k is exact
 	ln2Lo64  = math.Ln2/64 - ln2Hi64
 	expFloor = -600
 )
@@ -41,8 +41,8 @@ func ExpDown(x float64) float64 {
 	return p * expTable[k&63] * math.Float64frombits(uint64(1023+k>>6)<<52)
 }
 
-// QuickLog1p is log(1 + x) for x >= -1/16 with an error of 5e-16 relative to it below 1/16, beyond
-// as QuickLog's.
+// QuickLog1p is log(1 + x) for x >= -1/16, with a relative error of 5e-16 below 1/16 and that of
+// QuickLog above.
 func QuickLog1p(x float64) float64 {
 	if x < 1./16 { // 2 artanh(x/(2+x))
 		s := x / (2 + x)
@@ -53,9 +53,8 @@ func QuickLog1p(x float64) float64 {
 	return QuickLog(t) + (x-(t-1))/t
 }
 
-// QuickLog is log x for normal x > 0 with an absolute error of 3e-16 max(1, |log x|):
-// not relative near x = 1, which is what tells it from math.Log, along with the speed.
-// Other arguments go to math.Log.
+// QuickLog is log x for normal x > 0 with an absolute error of 3e-16 max(1, |log x|): not relative
+// near x = 1, unlike math.Log, but faster. Other arguments are passed to math.Log.
 func QuickLog(x float64) float64 {
 	bits := math.Float64bits(x)
 	e := int(bits >> 52)
