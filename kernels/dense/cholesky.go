@@ -12,9 +12,9 @@ var ErrNotPD = errors.New("matrix not positive definite")
 // choleskyBase is the order up to which a factor is computed in one packed panel.
 const choleskyBase = 64
 
-// Cholesky factors A = L Lᵀ in place: only the lower triangle of A is read, L is left there
-// and the upper triangle is set to zero. If a pivot is not a positive number the error wraps
-// ErrNotPD and names it, and A is left half done.
+// Cholesky factors A = L Lᵀ in place: only the lower triangle of A is read, L replaces it and the
+// upper triangle is set to zero. If a pivot is not a positive number the error wraps ErrNotPD and
+// names it, and A is left half factored.
 //
 // The matrix is halved,
 //
@@ -53,9 +53,9 @@ func cholesky(a Matrix, pivot int) error {
 	return cholesky(a22, pivot+h)
 }
 
-// choleskyPanel factors a small matrix by rows of U = Lᵀ in packed form, so that all sums
-// run over the vectors of a row: blockRows rows at a time lose what the rows above take
-// from them, and are then done one by one. Left of the diagonal, U holds anything.
+// choleskyPanel factors a small matrix by rows of U = Lᵀ in packed form, so that all sums run over
+// the vectors of a row: the rows above are subtracted from blockRows rows at a time, which are then
+// factored one by one. Left of the diagonal, the contents of U are unspecified.
 func choleskyPanel(a Matrix, pivot int) error {
 	n := a.Rows
 	s := scratch.Get().(*space)
@@ -99,10 +99,10 @@ func choleskyPanel(a Matrix, pivot int) error {
 // half is about n/2 and a multiple of base, for n > base.
 func half(n, base int) int { return roundUp(n/2, base) }
 
-// LowerRoot is the lower triangular C with N = CᵀC, for symmetric positive definite N,
-// which is kept.
+// LowerRoot returns the lower triangular C with N = CᵀC, for symmetric positive definite N, which
+// is unchanged.
 //
-// Cost: that of Cholesky and a copy. Errors: ErrNotPD, the pivot counted from the last.
+// Cost: that of Cholesky and a copy. Errors: ErrNotPD, with the pivot counted from the last.
 func LowerRoot(n *Matrix) (*Matrix, error) {
 	p := n.Rows
 	rev := NewUnder(n.Stop, p, p)
@@ -136,8 +136,8 @@ func LogDet(l *Matrix) float64 {
 	return 2 * s
 }
 
-// InverseFromCholesky sets dst = (L Lᵀ)⁻¹, both triangles. What L holds above its diagonal
-// is not read; dst does not overlap L.
+// InverseFromCholesky sets dst = (L Lᵀ)⁻¹, both triangles. L is not read above its diagonal; dst
+// must not overlap L.
 //
 // Cost: about n³ operations and n² numbers of scratch, for W = L⁻¹ in dst = WᵀW.
 func InverseFromCholesky(dst, l *Matrix) {

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Eigen is A = V diag(e) Vᵀ of a symmetric matrix, of which the upper triangle is read:
-// eigenvalues in rising order, eigenvectors in columns.
+// Eigen is A = V diag(e) Vᵀ for a symmetric matrix, of which the upper triangle is read:
+// eigenvalues in ascending order, eigenvectors in columns.
 func Eigen(a *Matrix) ([]float64, *Matrix, error) {
 	n := a.Rows
 	if n == 0 {
@@ -30,8 +30,8 @@ func Eigen(a *Matrix) ([]float64, *Matrix, error) {
 	return es.Values(nil), wrap(&v, a), nil
 }
 
-// SVD is the singular values of a square matrix, falling, and its right singular vectors
-// in columns.
+// SVD returns the singular values of a square matrix, in descending order, and its right singular
+// vectors in columns.
 func SVD(a *Matrix) ([]float64, *Matrix, error) {
 	n := a.Rows
 	var svd mat.SVD
@@ -74,10 +74,10 @@ func LowerOf(dst, a *Matrix) {
 	}
 }
 
-// Finite says that all entries are finite.
+// Finite reports whether all entries are finite.
 func Finite(a *Matrix) bool { return !math.IsInf(largest(a), 1) }
 
-// largest is the largest size of an entry, +Inf if one is not a number.
+// largest is the largest magnitude of an entry, +Inf if any is NaN.
 func largest(a *Matrix) float64 {
 	top := 0.0
 	for i := range a.Rows {
@@ -93,10 +93,10 @@ func largest(a *Matrix) float64 {
 	return top
 }
 
-// Orthonormal replaces the columns of y, n x l with n >= l, by an orthonormal basis of
-// a space that contains theirs: by rounds of Cholesky-QR, which run on matrix products,
-// or by Householder reflections where the columns are too near to dependence for it.
-// It is false where an entry is not finite.
+// Orthonormal replaces the columns of y, n x l with n >= l, by an orthonormal basis of a space that
+// contains theirs: by rounds of Cholesky-QR, which consist of matrix products, or by Householder
+// reflections if the columns are too close to dependent. It returns false if an entry is not
+// finite.
 //
 // Source: [yamamoto2015], CholeskyQR2.
 func Orthonormal(y *Matrix, rounds int) bool {
@@ -121,9 +121,9 @@ func Orthonormal(y *Matrix, rounds int) bool {
 	return true
 }
 
-// choleskyQR is y L⁻ᵀ, L Lᵀ = yᵀy, in one or two rounds: the first leaves an error of
-// eps κ², κ the condition of y, which the second takes to eps. It reports false, y as it
-// was, when the factor's diagonal spans more than 10⁵.
+// choleskyQR sets y = y L⁻ᵀ, L Lᵀ = yᵀy, in one or two rounds: the first leaves an error of eps κ²,
+// κ being the condition number of y, which the second reduces to eps. It returns false, with y
+// unchanged, if the factor's diagonal spans more than 10⁵.
 func choleskyQR(y *Matrix, rounds int) bool {
 	l := y.Cols
 	g, inv, out := NewUnder(y.Stop, l, l), NewUnder(y.Stop, l, l), NewUnder(y.Stop, y.Rows, l)

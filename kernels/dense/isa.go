@@ -4,7 +4,7 @@ import "math"
 
 //go:generate go run -C gen main.go -go ../kernels_amd64.go -out ../kernels_amd64.s -pkg dense
 
-// isa is an instruction set that has kernels.
+// isa is an instruction set for which there are kernels.
 type isa int
 
 const (
@@ -62,9 +62,8 @@ func blockGo(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float
 	}
 }
 
-// packRowsGo copies rows of cols numbers, row i times s[i], into panels of panelCols
-// columns, ps apart, with row stride ds, and fills up the last lanes with 0 s[i]: what they
-// hold reaches no result.
+// packRowsGo copies rows of cols numbers, row i times s[i], into panels of panelCols columns, ps
+// apart, with row stride ds, and fills the last lanes with 0 s[i], which reach no result.
 func packRowsGo(dst []float64, ds, ps int, src []float64, ss, rows, cols int, s []float64) {
 	for i := range rows {
 		for j := 0; j < cols; j += panelCols {
@@ -77,8 +76,8 @@ func packRowsGo(dst []float64, ds, ps int, src []float64, ss, rows, cols int, s 
 	}
 }
 
-// packTransGo sets dst, k rows of lanes numbers, to the transpose of src, rows <= lanes by
-// k; what is missing is zero.
+// packTransGo sets dst, k rows of lanes numbers, to the transpose of src, rows <= lanes by k;
+// missing rows are zero.
 func packTransGo(dst []float64, ds int, src []float64, ss, rows, k int) {
 	for r := range rows {
 		for t, v := range src[r*ss : r*ss+k] {
@@ -146,8 +145,8 @@ func addToRowsGo(m []float64, stride int, k []uint32, a, x []float64) {
 	}
 }
 
-// timesStripsGo sets f to Lᵀ g, but for what the first rows, up to seven, have: l and g begin
-// with the strip behind them.
+// timesStripsGo sets f to Lᵀ g, without the contribution of the first rows, up to seven: l and g
+// begin with the strip after them.
 func timesStripsGo(f, l, g []float64, first int) {
 	clear(f)
 	for n := first + 8; len(g) > 0; n += 8 {
@@ -162,8 +161,8 @@ func timesStripsGo(f, l, g []float64, first int) {
 	}
 }
 
-// rotateStripsGo is PackedRotate behind the first rows, up to seven: l and u begin with the
-// strip there.
+// rotateStripsGo is PackedRotate after the first rows, up to seven: l and u begin with the strip
+// there.
 func rotateStripsGo(l, u, a, b, c []float64, first int) {
 	for n := first + 8; len(u) > 0; n += 8 {
 		var w0, w1, w2, w3, w4, w5, w6, w7 float64 // in registers

@@ -4,7 +4,7 @@ package dense
 
 import "golang.org/x/sys/cpu"
 
-// best asks the processor and, for the wide registers, the operating system.
+// best checks the processor and, for the wide registers, the operating system.
 func best() isa {
 	switch {
 	case cpu.X86.HasAVX512F && cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2:
@@ -18,7 +18,7 @@ func best() isa {
 // A tileFunc has its strides in bytes.
 type tileFunc = func(c *float64, cs int, a *float64, ars, acs int, b *float64, bs, k int, next *float64, ns int)
 
-// by rows and vectors, less one
+// by rows and vectors, minus one
 var (
 	tiles512 = [8][3]tileFunc{
 		{tile512_1x1, tile512_1x2, tile512_1x3},
@@ -38,9 +38,9 @@ var (
 	}
 )
 
-// block is blockGo by the instruction set in use, which meanwhile fetches a cache line at
-// each of the first k multiples of ns in next, for what comes after it. The assembly checks no bounds, so the
-// last number of each operand is touched here.
+// block is blockGo by the instruction set in use. It also prefetches a cache line at each of the
+// first k multiples of ns in next, for what comes after it. The assembly checks no bounds, so the
+// last number of each operand is accessed here.
 func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int, next []float64, ns int) {
 	_, _, _ = c[(m-1)*cs+n-1], a[(m-1)*ars+(k-1)*acs], b[(k-1)*bs+n-1]
 	fetch := &b[0]
@@ -218,8 +218,8 @@ func exp(up, down, x []float64) {
 	}
 }
 
-// eights is exp of n numbers, a multiple of eight; called by name, the assembly lets its operands
-// stay on the stack.
+// eights is exp of n numbers, a multiple of eight; called by name, since the assembly then lets its
+// operands stay on the stack.
 func eights(up, down, x []float64, n int) {
 	if used == avx512 {
 		exp512(&up[0], &down[0], &x[0], n)

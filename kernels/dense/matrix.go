@@ -9,10 +9,9 @@ import (
 // Matrix is a row-major matrix; row i is Data[i*Stride : i*Stride+Cols]. A view made by
 // Slice shares the data of its parent.
 //
-// Stop, where an operand of a product, a factorisation or a solve has one, ends the
-// operation with the panic of Stop.Check and leaves the result half done; the result has
-// that Stop from then on, so that what begins with an operand that can be stopped can be
-// stopped to its end.
+// Stop, if an operand of a product, a factorisation or a solve has one, ends the operation with the
+// panic of Stop.Check and leaves the result half done. The result inherits that Stop, so that a
+// computation on an operand that can be stopped can be stopped until its end.
 type Matrix struct {
 	Rows, Cols, Stride int
 	Data               []float64
@@ -24,8 +23,8 @@ func New(rows, cols int) *Matrix {
 	return NewUnder(nil, rows, cols)
 }
 
-// NewUnder returns a matrix of zeros with the given Stop, which can also end the wait for
-// its memory.
+// NewUnder returns a matrix of zeros with the given Stop, which can also end the wait for its
+// memory.
 func NewUnder(s *stop.Stop, rows, cols int) *Matrix {
 	if rows < 0 || cols < 0 {
 		panic(fmt.Sprintf("dense: New(%d, %d)", rows, cols))
@@ -47,7 +46,7 @@ func (m *Matrix) At(i, j int) float64 {
 	return m.Data[i*m.Stride+j]
 }
 
-// Set writes the entry of row i and column j.
+// Set sets the entry of row i and column j.
 func (m *Matrix) Set(i, j int, v float64) {
 	if uint(j) >= uint(m.Cols) {
 		panic(fmt.Sprintf("dense: column %d of %d", j, m.Cols))
@@ -55,7 +54,7 @@ func (m *Matrix) Set(i, j int, v float64) {
 	m.Data[i*m.Stride+j] = v
 }
 
-// Slice is the view of rows [r0, r1) and columns [c0, c1).
+// Slice returns the view of rows [r0, r1) and columns [c0, c1).
 func (m *Matrix) Slice(r0, r1, c0, c1 int) *Matrix {
 	v := m.view(r0, r1, c0, c1)
 	return &v
@@ -72,7 +71,7 @@ func (m *Matrix) view(r0, r1, c0, c1 int) Matrix {
 	return v
 }
 
-// Clone is a copy with Stride = Cols.
+// Clone returns a copy with Stride = Cols.
 func (m *Matrix) Clone() *Matrix {
 	c := NewUnder(m.Stop, m.Rows, m.Cols)
 	if m.Cols == 0 {
@@ -86,7 +85,7 @@ func (m *Matrix) Clone() *Matrix {
 	return c
 }
 
-// T is the transpose, a copy.
+// T returns the transpose, a copy.
 func (m *Matrix) T() *Matrix {
 	t := NewUnder(m.Stop, m.Cols, m.Rows)
 	const b = 16 // square blocks keep both sides in cache
@@ -105,7 +104,7 @@ func (m *Matrix) T() *Matrix {
 	return t
 }
 
-// Transpose sets dst to the transpose of src, which it does not overlap.
+// Transpose sets dst to the transpose of src; they must not overlap.
 func Transpose(dst, src *Matrix) {
 	src.check("src")
 	dst.shape("dst", src.Cols, src.Rows)
@@ -133,18 +132,18 @@ func (m *Matrix) adopt(operands ...*Matrix) {
 	}
 }
 
-// checkEach is how many numbers plain loops read between two checks of a Stop.
+// checkEach is how many numbers plain loops process between two checks of a Stop.
 const checkEach = 1 << 20
 
-// upTo checks the Stop and returns up to which row, at most hi, a loop over rows goes from
-// row lo before it asks again.
+// upTo checks the Stop and returns the row, at most hi, up to which a loop over rows runs from row
+// lo before its next check.
 func (m *Matrix) upTo(lo, hi int) int {
 	m.Stop.Check()
 	return min(hi, lo+max(1, checkEach/max(1, m.Cols)))
 }
 
-// shape panics unless m is rows x cols and its data reach the last row: a wrong shape is
-// a bug of the caller, and the assembly checks no bounds.
+// shape panics unless m is rows x cols and its data reach the last row: a wrong shape is a bug in
+// the caller, and the assembly checks no bounds.
 func (m *Matrix) shape(what string, rows, cols int) {
 	if m.Rows != rows || m.Cols != cols {
 		panic(fmt.Sprintf("dense: %s is %d x %d, want %d x %d", what, m.Rows, m.Cols, rows, cols))

@@ -1,14 +1,13 @@
 package dense
 
-// A packed lower triangle of d rows has its first d mod 8 rows by columns, column j from
-// L(j, j) down; behind them, from a multiple of eight numbers on, come strips of eight rows,
-// each column of a strip as eight numbers, up to the column of its last row. What is above
-// the diagonal in there is 0.
+// A packed lower triangle of d rows has its first d mod 8 rows by columns, column j from L(j, j)
+// down; after them, aligned to eight numbers, come strips of eight rows, each column of a strip as
+// eight numbers, up to the column of its last row. Above the diagonal they contain 0.
 
-// Least is the smallest diagonal entry that PackedRotate leaves: its square is a number.
+// Least is the smallest diagonal entry that PackedRotate leaves: its square does not underflow.
 const Least = 1e-150
 
-// short is from how few numbers on a loop is faster than a call.
+// short is the number of numbers below which a loop is faster than a call.
 const short = 8
 
 // PackedLen is the length of a packed triangle of d rows.
@@ -20,10 +19,10 @@ func PackedLen(d int) int {
 	return behind(d) + 8*n*(d&7) + 32*n*(n+1)
 }
 
-// behind is where the strips begin.
+// behind is the index where the strips begin.
 func behind(d int) int { return roundUp((d&7)*(d&7+1)/2, 8) }
 
-// PackedAt is the place of L(i, j), i >= j, in a packed triangle of d rows.
+// PackedAt is the index of L(i, j), i >= j, in a packed triangle of d rows.
 func PackedAt(d, i, j int) int {
 	first := d & 7
 	if i < first {
@@ -67,9 +66,9 @@ func PackedTMul(f, l, g []float64) {
 	}
 }
 
-// PackedRotate takes u from 0 through the columns of L, from the last to the first: a column x and what
-// u has from its diagonal down become a x - b u and u + c x, with a, b and c of that
-// column. Diagonal entries stay at Least or more.
+// PackedRotate carries u, initially 0, through the columns of L, from the last to the first: a
+// column x and the part of u from its diagonal down become a x - b u and u + c x, with a, b and c
+// of that column. Diagonal entries stay at Least or more.
 func PackedRotate(l, u, a, b, c []float64) {
 	d := len(u)
 	length("l", l, PackedLen(d))
@@ -95,9 +94,10 @@ func PackedRotate(l, u, a, b, c []float64) {
 	}
 }
 
-// Shrinks sets a_j = √(r_j+1 / r_j) and b_j = β f_j / r_j+1 · a_j: by what Carlson's update by β
-// shrinks column j of a root and how much of what was gained to the right of it is taken
-// off, f = Lᵀg and r_j the ratio 1 - β gᵀPg that is left from column j on, one more than f.
+// Shrinks sets a_j = √(r_j+1 / r_j) and b_j = β f_j / r_j+1 · a_j: the factor by which Carlson's
+// update by β shrinks column j of a root, and the multiple of the sum accumulated to its right that
+// it subtracts, with f = Lᵀg and r_j the ratio 1 - β gᵀPg that remains from column j on, one more
+// than f.
 func Shrinks(a, b, f, r []float64, beta float64) {
 	length("a", a, len(f))
 	length("b", b, len(f))

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// parallelWork is the number of operations, about 20 microseconds, that are worth waking
-// other processors for.
+// parallelWork is the number of operations, about 20 microseconds, above which waking other
+// processors pays.
 const parallelWork = 1 << 20
 
 func workersFor(operations float64) int {
@@ -18,12 +18,12 @@ func workersFor(operations float64) int {
 }
 
 // shares is how many parts Parallel makes for each processor: one that other programs use, or a
-// host that waits by asking again, takes fewer of them.
+// host that waits by polling, takes fewer of them.
 const shares = 4
 
-// Parallel splits [0, n) into contiguous parts, a few for each processor (GOMAXPROCS; at most n
-// in all), and returns when f has run on all of them. The parts depend on the machine: for results
-// that do not, f must treat each index independently. A panic in f is raised again here.
+// Parallel splits [0, n) into contiguous parts, a few for each processor (GOMAXPROCS; at most n in
+// all), and returns when f has run on all of them. The parts depend on the machine: for results
+// that do not, f must treat each index independently. A panic in f is propagated to the caller.
 func Parallel(n int, f func(lo, hi int)) {
 	p := runtime.GOMAXPROCS(0)
 	if p == 1 && n > 0 {
@@ -34,13 +34,13 @@ func Parallel(n int, f func(lo, hi int)) {
 	tasks(parts, p, func(i int) { f(i*n/parts, (i+1)*n/parts) })
 }
 
-// Each calls f(0) ... f(n-1), each once, on as many goroutines as there are processors and
-// returns when all are done. A panic in f is raised again here.
+// Each calls f(0) ... f(n-1), each once, on as many goroutines as there are processors and returns
+// when all are done. A panic in f is propagated to the caller.
 func Each(n int, f func(i int)) { tasks(n, runtime.GOMAXPROCS(0), f) }
 
-// tasks calls f(0) ... f(n-1), each once, on at most the given number of goroutines of
-// which the caller's is one. Free workers take the next index. After a panic no new index
-// is begun, and the panic with the lowest index is raised in the caller's goroutine.
+// tasks calls f(0) ... f(n-1), each once, on at most the given number of goroutines, including the
+// caller's. Free workers take the next index. After a panic no new index is begun, and the panic
+// with the lowest index is propagated to the caller.
 func tasks(n, workers int, f func(i int)) {
 	workers = min(workers, n)
 	if workers <= 1 {

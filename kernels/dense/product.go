@@ -8,8 +8,8 @@ import (
 // Mul sets dst = A B.
 func Mul(dst, a, b *Matrix) { Gemm(dst, 1, a, false, b, false, 0) }
 
-// MulAlone is Mul to the same bits on the calling goroutine: for callers that are as many as there
-// are processors.
+// MulAlone is Mul on the calling goroutine, with the same bits: for callers that already use all
+// processors.
 func MulAlone(dst, a, b *Matrix) {
 	a.check("a")
 	b.shape("b", a.Cols, b.Cols)
@@ -24,9 +24,9 @@ func MulTA(dst, a, b *Matrix) { Gemm(dst, 1, a, true, b, false, 0) }
 // MulTB sets dst = A Bᵀ.
 func MulTB(dst, a, b *Matrix) { Gemm(dst, 1, a, false, b, true, 0) }
 
-// Gemm sets dst = alpha op(A) op(B) + beta dst, where op transposes if ta or tb says so.
-// dst overlaps neither A nor B. As in BLAS, beta = 0 overwrites dst whatever it holds and
-// alpha = 0 reads neither A nor B.
+// Gemm sets dst = alpha op(A) op(B) + beta dst, where op transposes if ta or tb is set. dst must
+// not overlap A or B. As in BLAS, beta = 0 overwrites dst whatever it holds and alpha = 0 reads
+// neither A nor B.
 //
 // Cost: 2 m n k operations for m x k times k x n, and scratch of a few megabytes for each
 // processor.
@@ -49,8 +49,8 @@ func Gemm(dst *Matrix, alpha float64, a *Matrix, ta bool, b *Matrix, tb bool, be
 	p.run()
 }
 
-// Gram sets dst = Xᵀ diag(w) X, both triangles. X is n x p, dst p x p; w has length n, or
-// is nil for ones, and may hold any numbers. dst does not overlap X.
+// Gram sets dst = Xᵀ diag(w) X, both triangles. X is n x p, dst p x p; w has length n, or is nil
+// for ones, and may hold any numbers. dst must not overlap X.
 //
 // Cost: n p (p + 1) operations, half of those of a general product.
 func Gram(dst, x *Matrix, w []float64) {
@@ -64,7 +64,7 @@ func Gram(dst, x *Matrix, w []float64) {
 	p.run()
 }
 
-// GramParts is into how many parts GramBy cuts n rows of p columns; 0: it does not do these.
+// GramParts is the number of parts into which GramBy splits n rows of p columns; 0: unsupported.
 func GramParts(n, p int) int {
 	q := product{m: p, n: p, k: n}
 	if p == 0 || p > tileRows || q.segments() < minParts {
@@ -73,22 +73,22 @@ func GramParts(n, p int) int {
 	return ceil(n, q.long(q.segments()))
 }
 
-// minParts is from how many parts on GramBy has work for several processors.
+// minParts is the number of parts from which GramBy has work for several processors.
 const minParts = 8
 
-// Block is some rows of a matrix, the first at X[0], and in Next what is likely to be read for
-// the rows behind them, nil for nothing; row strides are those of X.
+// Block is some rows of a matrix, the first at X[0]. Next is what will probably be read for the
+// rows after them, nil for nothing; row strides are those of X.
 type Block struct {
 	X      []float64
 	Stride int
 	Next   []float64
 }
 
-// BlockRows is how many rows GramRows asks for at once, at most.
+// BlockRows is the largest number of rows that GramRows requests at once.
 const BlockRows = depth
 
-// GramRows is Gram for a matrix of n rows in GramParts parts that need not exist: a block of
-// rows [lo, hi) of a part is rows(part, lo, hi, buf), where they lie or what it writes to buf,
+// GramRows is Gram for a matrix of n rows in GramParts parts that need not exist in memory:
+// rows(part, lo, hi, buf) returns a block of rows [lo, hi) of a part, in place or written to buf,
 // which has room for them. It may write w there. Blocks of a part follow one another on one
 // goroutine; parts do not wait for each other.
 //
@@ -104,8 +104,8 @@ func GramRows(dst *Matrix, n int, w []float64, rows func(part, lo, hi int, buf [
 	p.segmented(p.segments())
 }
 
-// GramBy is GramRows of the rows of X, where before(part, lo, hi) is called for a block of rows
-// before it is added: they are read from memory once for all that is made of them.
+// GramBy is GramRows for the rows of X, calling before(part, lo, hi) for a block of rows before it
+// is added: they are read from memory once for all computations on them.
 func GramBy(dst, x *Matrix, w []float64, before func(part, lo, hi int)) {
 	x.check("x")
 	dst.shape("dst", x.Cols, x.Cols)
@@ -116,8 +116,8 @@ func GramBy(dst, x *Matrix, w []float64, before func(part, lo, hi int)) {
 	})
 }
 
-// Visit calls rows as GramRows does, for n rows of p columns, without a product; buf has room
-// for a block.
+// Visit calls rows as GramRows does, for n rows of p columns, without computing a product; buf has
+// room for a block.
 func Visit(n, p int, rows func(part, lo, hi int, buf []float64)) {
 	q := product{m: p, n: p, k: n}
 	segments := q.segments()
@@ -132,8 +132,8 @@ func Visit(n, p int, rows func(part, lo, hi int, buf []float64)) {
 	})
 }
 
-// GramT sets dst = X diag(w) Xᵀ, both triangles. X is n x p, dst n x n; w has length p, or
-// is nil for ones. dst does not overlap X.
+// GramT sets dst = X diag(w) Xᵀ, both triangles. X is n x p, dst n x n; w has length p, or is nil
+// for ones. dst must not overlap X.
 func GramT(dst, x *Matrix, w []float64) {
 	x.check("x")
 	dst.shape("dst", x.Rows, x.Rows)
@@ -145,8 +145,8 @@ func GramT(dst, x *Matrix, w []float64) {
 	p.run()
 }
 
-// GramTAlone is GramT to the same bits, of the lower triangle of dst only, on the calling
-// goroutine: for callers that are as many as there are processors.
+// GramTAlone is GramT for the lower triangle of dst only, on the calling goroutine, with the same
+// bits: for callers that already use all processors.
 func GramTAlone(dst, x *Matrix, w []float64) {
 	x.check("x")
 	dst.shape("dst", x.Rows, x.Rows)
@@ -158,8 +158,8 @@ func GramTAlone(dst, x *Matrix, w []float64) {
 	p.run()
 }
 
-// Syrk sets the lower triangle of dst = alpha A Aᵀ + beta dst; what is above the diagonal
-// is left alone. dst does not overlap A.
+// Syrk sets the lower triangle of dst = alpha A Aᵀ + beta dst; the part above the diagonal is
+// unchanged. dst must not overlap A.
 func Syrk(dst *Matrix, alpha float64, a *Matrix, beta float64) {
 	a.check("a")
 	dst.shape("dst", a.Rows, a.Rows)
@@ -177,9 +177,9 @@ type product struct {
 	alpha, beta float64
 	dst         Matrix
 	lower       bool // only j <= i
-	both        bool // with lower: copied above the diagonal as well
+	both        bool // with lower: also copied above the diagonal
 	upperA      bool // op(A)_ik = 0 for k < i: most of these terms are left out
-	lowerB      bool // op(B)_kj = 0 for k < j: the same
+	lowerB      bool // op(B)_kj = 0 for k < j: likewise
 
 	rows    func(part, lo, hi int, buf []float64) Block // of GramRows
 	workers int
@@ -192,17 +192,17 @@ const (
 	// level cache of 48 KiB. It fixes the order of summation.
 	depth = 144
 
-	// Sums longer than two segments, where C has at most maxSplit numbers, are cut in
-	// equal segments with a C each, so that all processors work on a tall narrow X. The
-	// number of segments depends on the shapes alone and is bounded by maxSegments and by
-	// their memory, maxPartial numbers.
+	// Sums longer than two segments, if C has at most maxSplit numbers, are split into equal
+	// segments with a C each, so that all processors work on a tall narrow X. The number of
+	// segments depends on the shapes alone and is limited to maxSegments and by their memory,
+	// maxPartial numbers.
 	segment     = 2048
 	maxSplit    = 512 * 512
 	maxSegments = 64
 	maxPartial  = 4 << 20
 
-	// The largest tile of C: its packed A and B take 1.2 MB, in a second level cache of
-	// 2 MB. minTile keeps packing below a tenth of the time.
+	// The largest tile of C: its packed A and B take 1.2 MB, in a second level cache of 2 MB.
+	// minTile keeps packing below a tenth of the time.
 	tileRows = 264
 	tileCols = 528
 	minTile  = 96
@@ -210,7 +210,7 @@ const (
 	// nearStride is the row stride up to which columns of A are read in place.
 	nearStride = 264
 
-	// tinyWork is the number of multiplications up to which plain loops are as quick.
+	// tinyWork is the number of multiplications up to which plain loops are as fast.
 	tinyWork = 80
 )
 
@@ -255,7 +255,7 @@ func (p *product) run() {
 	}
 }
 
-// segments is into how many the sum is cut.
+// segments is the number of segments of the sum.
 func (p *product) segments() int {
 	if p.k >= 2*segment && p.m*p.n <= maxSplit {
 		return min(ceil(p.k, segment), maxSegments, max(1, maxPartial/(p.m*p.n)))
@@ -263,7 +263,7 @@ func (p *product) segments() int {
 	return 1
 }
 
-// long is the length of that many segments.
+// long is the length of each of so many segments.
 func (p *product) long(segments int) int { return roundUp(ceil(p.k, segments), depth) }
 
 // whole computes each tile of C in one go.
@@ -307,8 +307,8 @@ func (p *product) segmented(segments int) {
 // A tile is rows [i0, i1) and columns [j0, j1) of C.
 type tile struct{ i0, i1, j0, j1 int }
 
-// cut divides C into tiles, the largest that give every worker three tasks. That may depend
-// on the machine, for no sum depends on the tiles.
+// cut divides C into tiles, the largest that give every worker three tasks. They may depend on the
+// machine, since no sum depends on the tiles.
 func (p *product) cut(segments int) []tile {
 	rows, cols := tileRows, tileCols
 	for p.workers > 1 && (rows > minTile || cols > minTile) {
@@ -328,7 +328,7 @@ func (p *product) cut(segments int) []tile {
 	rows = roundUp(ceil(p.m, ceil(p.m, rows)), blockRows)
 	cols = roundUp(ceil(p.n, ceil(p.n, cols)), panelCols)
 	work := make([]tile, 0, ceil(p.m, rows)*ceil(p.n, cols))
-	// from below, where with lower the tiles are whole, so that the small ones come last
+	// from below, where with lower set the tiles are whole, so that the small ones come last
 	for i := (p.m - 1) / rows * rows; i >= 0; i -= rows {
 		for j := 0; j < p.n; j += cols {
 			t := tile{i, min(i+rows, p.m), j, min(j+cols, p.n)}
@@ -350,7 +350,7 @@ type space struct {
 
 var scratch = sync.Pool{New: func() any { return new(space) }}
 
-// grow returns x with n numbers, of any value.
+// grow returns x with n numbers, whose values are unspecified.
 func grow(x []float64, n int) []float64 {
 	if cap(x) < n {
 		return make([]float64, n)
@@ -358,15 +358,15 @@ func grow(x []float64, n int) []float64 {
 	return x[:n]
 }
 
-// sum sets s.c, with rows of roundUp(j1-j0, lanes) numbers, to the terms [k0, k1), which are
-// that part, of tile t. Columns beyond the edge hold anything.
+// sum sets s.c, with rows of roundUp(j1-j0, lanes) numbers, to the sum of the terms [k0, k1), which
+// form that part, for tile t. Columns beyond the edge are unspecified.
 func (p *product) sum(s *space, t tile, part, k0, k1 int) {
 	rows, cols := t.i1-t.i0, t.j1-t.j0
 	cs := roundUp(cols, lanes)
 	s.c = grow(s.c, rows*cs)
 	clear(s.c)
 	s.b = grow(s.b, roundUp(cols, panelCols)*min(depth, k1-k0))
-	// Only whole blocks are left out, so that the others are those of any other tile.
+	// Only whole blocks are left out, so that the others are the same as in any other tile.
 	if p.upperA {
 		k0 = max(k0, t.i0/depth*depth)
 	}
@@ -408,13 +408,13 @@ func (p *product) sum(s *space, t tile, part, k0, k1 int) {
 	}
 }
 
-// ahead walks over the cache lines of B, rows of numbers, a column of lines at a time.
+// ahead iterates over the cache lines of B, rows of numbers, one column of lines at a time.
 type ahead struct {
 	data             []float64
 	at, cols, stride int
 }
 
-// ahead is what packB and packA read next: rows [k0, k0+k) of B.
+// ahead is the part of B that packB and packA read next: rows [k0, k0+k).
 func (p *product) ahead(t tile, k0, k int) ahead {
 	if p.tb || k <= 0 {
 		return ahead{}
@@ -441,7 +441,7 @@ func (p *product) packA(s *space, i0, i1, cols, k0, k int) (a []float64, ars, ac
 	return columnsOf(s, p.a.Data[k0*st:], st, i0, i1, cols, k)
 }
 
-// columnsOf is packA of columns of k rows, which are copied if they lie far apart and are used
+// columnsOf is packA for columns of k rows, which are copied if they lie far apart and are used
 // often enough.
 func columnsOf(s *space, x []float64, st, i0, i1, cols, k int) (a []float64, ars, acs int) {
 	a = x[i0:]
@@ -477,7 +477,7 @@ func (p *product) packB(s *space, j0, j1, k0, k int) {
 	}
 }
 
-// packRows is packB of k rows x of B.
+// packRows is packB for k rows x of B.
 func (p *product) packRows(s *space, x []float64, st, j0, j1, k0, k int) {
 	packRows(s.b, panelCols, k*panelCols, x[j0:], st, k, j1-j0, p.factors(s, k0, k))
 }
@@ -532,7 +532,7 @@ func (p *product) mirror(t tile) {
 	}
 }
 
-// tiny is the product by plain loops.
+// tiny computes the product by plain loops.
 func (p *product) tiny() {
 	ai, ak, bk, bj := p.a.Stride, 1, p.b.Stride, 1
 	if p.ta {

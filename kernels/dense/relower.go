@@ -2,12 +2,12 @@ package dense
 
 import "math"
 
-// Relower turns the columns of l, which is lower triangular but for row to up to column
-// last, into a lower triangular root of the same matrix with a diagonal >= 0, by Givens
-// rotations: one sweep from the right empties the row and leaves entries next above the
-// diagonal, one back takes those.
+// Relower turns the columns of l, which is lower triangular except for row to up to column last,
+// into a lower triangular root of the same matrix with a diagonal >= 0, by Givens rotations: one
+// sweep from the right clears the row and leaves entries just above the diagonal, which one sweep
+// back clears.
 func Relower(l *Matrix, to, last int) {
-	turn := func(row, j int) { // takes entry (row, j) into column j-1
+	turn := func(row, j int) { // rotates entry (row, j) into column j-1
 		x, y := l.Row(row)[j-1], l.Row(row)[j]
 		if y == 0 {
 			return

@@ -1,10 +1,9 @@
 package dense
 
-// SolveLower sets B = L⁻¹ B for lower triangular L, n x n, and B, n x k. What L holds above
-// its diagonal is not read. A zero on the diagonal gives infinities or NaN. B does not
-// overlap L.
+// SolveLower sets B = L⁻¹ B for lower triangular L, n x n, and B, n x k. L is not read above its
+// diagonal. A zero on the diagonal gives infinities or NaN. B must not overlap L.
 //
-// Cost: n² k operations. L is halved until its blocks are small, so that most work is in
+// Cost: n² k operations. L is halved until its blocks are small, so that most of the work is in
 // products. Rows are multiplied by the reciprocal of the diagonal rather than divided.
 func SolveLower(l, b *Matrix) {
 	l.shape("l", b.Rows, b.Rows)
@@ -17,7 +16,7 @@ func SolveLower(l, b *Matrix) {
 	solve(*l, *b, left)
 }
 
-// SolveLowerT sets B = L⁻ᵀ B. All else is as in SolveLower.
+// SolveLowerT sets B = L⁻ᵀ B, and is otherwise like SolveLower.
 func SolveLowerT(l, b *Matrix) {
 	l.shape("l", b.Rows, b.Rows)
 	b.check("b")
@@ -52,7 +51,7 @@ func SolveLowerVec(l *Matrix, b []float64) {
 	}
 }
 
-// SolveLowerTVec sets b = L⁻ᵀ b. It goes through L by rows too.
+// SolveLowerTVec sets b = L⁻ᵀ b. It also reads L by rows.
 func SolveLowerTVec(l *Matrix, b []float64) {
 	l.shape("l", len(b), len(b))
 	for k := 0; k < len(b); {
@@ -65,7 +64,7 @@ func SolveLowerTVec(l *Matrix, b []float64) {
 	}
 }
 
-// side says what stands where in a triangular solve.
+// side is the form of a triangular solve.
 type side int
 
 const (
@@ -112,8 +111,8 @@ func solve(l, b Matrix, s side) {
 	}
 }
 
-// solveBlock solves for a small L. The right-hand sides are columns of B, or for right its
-// rows; they are independent, and panelCols of them at a time are packed side by side.
+// solveBlock solves for a small L. The right-hand sides are the columns of B, or its rows for
+// right; they are independent, and panelCols of them at a time are packed side by side.
 func solveBlock(l, b Matrix, s side) {
 	n := l.Rows
 	count := b.Cols
@@ -182,15 +181,15 @@ func unpackTrans(dst Matrix, x []float64, width int) {
 	}
 }
 
-// triangle is a small lower triangular L: what is below the diagonal with its sign changed,
-// n to a row, and the reciprocals of the diagonal.
+// triangle is a small lower triangular L: the part below the diagonal with its sign changed, n
+// numbers per row, and the reciprocals of the diagonal.
 type triangle struct {
 	n              int
 	minus, inverse []float64
 }
 
-// forward sets X = L⁻¹ X for a packed panel with rows of the given width: blockRows rows at
-// a time lose what the rows above take from them, and are then solved one by one.
+// forward sets X = L⁻¹ X for a packed panel with rows of the given width: the rows above are
+// subtracted from blockRows rows at a time, which are then solved one by one.
 func (t *triangle) forward(x []float64, width int) {
 	n := t.n
 	for i := 0; i < n; i += blockRows {

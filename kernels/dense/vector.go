@@ -11,9 +11,9 @@ func Dot(x, y []float64) float64 {
 	return dot(x, y)
 }
 
-// AllFinite says whether all numbers of x are: 0 times another number is none.
+// AllFinite reports whether all numbers of x are finite: 0 times any other value is NaN.
 func AllFinite(x []float64) bool {
-	if len(x) < 16 { // less than the call of a kernel costs
+	if len(x) < 16 { // cheaper than the call of a kernel
 		sum := 0.0 // stays 0, or becomes NaN
 		for _, v := range x {
 			sum += v - v
@@ -28,7 +28,7 @@ func AllFinite(x []float64) bool {
 	return dot(x, zeros[:len(x)]) == 0
 }
 
-var zeros [1024]float64 // never written
+var zeros [1024]float64 // read-only
 
 // Axpy sets y += a x.
 func Axpy(a float64, x, y []float64) {
@@ -36,40 +36,40 @@ func Axpy(a float64, x, y []float64) {
 	axpy(a, x, y)
 }
 
-// Exp sets up to e^x and down to e^-x, with a relative error below 5e-16, by vectors where the
-// processor has them: some ten times as fast as math.Exp of both. x may be one of them. Beyond
-// 700 it is taken for 700, below -700 for -700.
+// Exp sets up to e^x and down to e^-x, with a relative error below 5e-16, using vectors if the
+// processor has them: some ten times as fast as calling math.Exp twice. x may be one of them.
+// Values beyond ±700 are taken as ±700.
 func Exp(up, down, x []float64) {
 	length("up", up, len(x))
 	length("down", down, len(x))
 	exp(up, down, x)
 }
 
-// AddRows is Axpy of a_i and row k_i of m into y, one after the other: the row's first len(y)
-// numbers, at k_i times stride.
+// AddRows adds a_i times row k_i of m to y, one row after another: the row's first len(y) numbers,
+// at k_i times stride.
 func AddRows(y, m []float64, stride int, k []uint32, a []float64) {
 	length("a", a, len(k))
 	reach(m, stride, k, len(y))
 	addRows(y, m, stride, k, a)
 }
 
-// AddToRows is Axpy of a_i and x into row k_i of m, one after the other: into the row's first
-// len(x) numbers, at k_i times stride.
+// AddToRows adds a_i x to row k_i of m, one row after another: to the row's first len(x) numbers,
+// at k_i times stride.
 func AddToRows(m []float64, stride int, k []uint32, a, x []float64) {
 	length("a", a, len(k))
 	reach(m, stride, k, len(x))
 	addToRows(m, stride, k, a, x)
 }
 
-// Fetch asks the processor for elements k_i of m, which are read soon: their misses overlap
-// with what is done until then. Nothing else happens.
+// Fetch prefetches elements k_i of m, so that their cache misses overlap with other work. It has no
+// other effect.
 func Fetch[T any](m []T, k []uint32) {
 	if len(m) > 0 && len(k) > 0 {
 		fetch((*byte)(unsafe.Pointer(&m[0])), int(unsafe.Sizeof(m[0])), k)
 	}
 }
 
-// reach panics where m ends before n numbers of a row.
+// reach panics if m ends before the n numbers of a row.
 func reach(m []float64, stride int, k []uint32, n int) {
 	for _, k := range k {
 		if int(k)*stride+n > len(m) {
@@ -122,15 +122,15 @@ func GemvT(y []float64, a *Matrix, x []float64) {
 	a.sumRows(y, func(i int) float64 { return x[i] })
 }
 
-// GramVec sets y = Aᵀ diag(w) A x, rows being read from memory once. It is Gemv, a product with w
-// and GemvT to the last bit. y does not overlap x.
+// GramVec sets y = Aᵀ diag(w) A x, reading the rows from memory once. It equals Gemv, a product
+// with w and GemvT to the last bit. y must not overlap x.
 func GramVec(y []float64, a *Matrix, x, w []float64) {
 	a.shape("a", len(w), len(x))
 	length("y", y, len(x))
 	a.sumRows(y, func(i int) float64 { return w[i] * dot(a.Row(i), x) })
 }
 
-// sumRows sets y to the sum of all rows of A, each times its f.
+// sumRows sets y to the sum of all rows of A, row i times f(i).
 func (a *Matrix) sumRows(y []float64, f func(i int) float64) {
 	add := func(y []float64, lo, hi int) {
 		for i := lo; i < hi; {

@@ -1,6 +1,6 @@
-// Command gen writes the assembly of package dense, kernels_amd64.s, and its Go
-// declarations, kernels_amd64.go. It is a module of its own so that programs which use
-// dense do not depend on the assembler. Run it with go generate in the folder above.
+// Command gen writes the assembly of package dense, kernels_amd64.s, and its Go declarations,
+// kernels_amd64.go. It is a module of its own so that programs which use dense do not depend on the
+// assembler. Run it with go generate in the parent folder.
 //
 // Every kernel comes in two forms, AVX-512F and AVX2 with FMA, that do the same
 // floating-point operations in the same order for each number they write. Strides are in
@@ -61,7 +61,7 @@ func main() {
 	Generate()
 }
 
-// declarations are those of the functions begun so far.
+// declarations are the declarations of the functions begun so far.
 var declarations bytes.Buffer
 
 // function begins a function.
@@ -84,14 +84,14 @@ func declare(file string) error {
 	return os.WriteFile(file, source, 0o644)
 }
 
-// isa is an instruction set: its suffix in names and the bytes of a vector.
+// isa is an instruction set: the suffix of its names and the bytes of a vector.
 type isa struct {
 	name  string
 	bytes int
 }
 
-// rows of the largest tile: 8 x 3 sums and 3 + 5 others of 32 registers, 4 x 3 and 3 + 1
-// of 16.
+// rows is the number of rows of the largest tile: 8 x 3 sums and 3 + 5 others in 32 registers, 4 x
+// 3 and 3 + 1 in 16.
 func (s isa) rows() int {
 	if s.bytes == 64 {
 		return 8
@@ -182,7 +182,7 @@ func tile(s isa, mr, nv int) {
 	done()
 }
 
-// tileRows are the rows of A: row r is one of the first or second four, at 0, 1, 2 or 3 strides.
+// tileRows addresses the rows of A: row r is among the first or second four, at 0, 1, 2 or 3 strides.
 type tileRows struct{ a, a4, ars, ars3 GPVirtual }
 
 func newTileRows(a GPVirtual, mr int) (t tileRows) {
@@ -201,7 +201,7 @@ func newTileRows(a GPVirtual, mr int) (t tileRows) {
 	return t
 }
 
-// at is where row r has its number of the column at hand.
+// at is the address of row r's number in the current column.
 func (t *tileRows) at(r int) Mem {
 	m := Mem{Base: t.a}
 	if r >= 4 {
@@ -218,7 +218,7 @@ func (t *tileRows) at(r int) Mem {
 	return m
 }
 
-// advance goes on to the next column.
+// advance moves on to the next column.
 func (t *tileRows) advance(acs GPVirtual) {
 	ADDQ(acs, t.a)
 	if t.a4 != nil {
@@ -231,7 +231,7 @@ func done() {
 	RET()
 }
 
-// peak does fused multiply-adds on registers only: the speed of light for a benchmark.
+// peak does fused multiply-adds on registers only: the upper bound for a benchmark.
 func peak(s isa) {
 	const sums = 12 // more than latency (4 or 5) times units (2)
 	function("peak"+s.name, "(n int)",
@@ -429,8 +429,8 @@ func columns(n Register, label string) [2]Register {
 	return [2]Register{lo, hi}
 }
 
-// eachRow runs body for the rows of m whose numbers are at k, with the address of the row's
-// numbers and its factor in all lanes.
+// eachRow runs body for the rows of m with numbers at k, with the address of the row's numbers and
+// its factor in all lanes.
 func eachRow(m, stride, k, a, rows Register, label string, factor VecVirtual, body func(row Register)) {
 	i, kp, ap := GP64(), GP64(), GP64()
 	MOVQ(rows, i)
@@ -453,7 +453,7 @@ func eachRow(m, stride, k, a, rows Register, label string, factor VecVirtual, bo
 	JNE(LabelRef(label))
 }
 
-// addRows512 keeps 16 numbers of y in registers through all rows.
+// addRows512 keeps 16 numbers of y in registers across all rows.
 func addRows512() {
 	function("addRows512", "(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)",
 		"addRows512 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.")
@@ -479,8 +479,8 @@ func addRows512() {
 	next(n, y, m)
 }
 
-// narrowing calls body with as many vectors as fit n numbers, from 32 numbers down to one, and
-// goes on behind them in from and m: numbers that are left are few, and stores under a mask slow.
+// narrowing calls body with as many vectors as n numbers fill, from 32 numbers down to one, and
+// advances from and m past them: few numbers are left then, and masked stores are slow.
 func narrowing(from, m, n Register, body func(label string, factor VecVirtual, vecs []VecVirtual)) {
 	for _, numbers := range []int{32, 8, 4, 2, 1} {
 		vec := YMM
@@ -505,7 +505,7 @@ func narrowing(from, m, n Register, body func(label string, factor VecVirtual, v
 	done()
 }
 
-// addRows2 keeps up to 32 numbers of y in registers through all rows.
+// addRows2 keeps up to 32 numbers of y in registers across all rows.
 func addRows2() {
 	function("addRows2", "(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)",
 		"addRows2 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.")
@@ -530,7 +530,7 @@ func addRows2() {
 	})
 }
 
-// addToRows2 keeps up to 32 numbers of x in registers through all rows.
+// addToRows2 keeps up to 32 numbers of x in registers across all rows.
 func addToRows2() {
 	function("addToRows2", "(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)",
 		"addToRows2 adds a_i x, n numbers, to row k_i of m, each by one fused multiply-add.")
@@ -559,7 +559,7 @@ func addToRows2() {
 	})
 }
 
-// move is one number or a vector from memory or to it.
+// move moves one number or a vector from or to memory.
 func move(one bool, from, to Op) {
 	if one {
 		VMOVSD(from, to)
@@ -568,7 +568,7 @@ func move(one bool, from, to Op) {
 	}
 }
 
-// fetch is one instruction that every processor has, and its address.
+// fetch is one instruction that every processor has, and its address computation.
 func fetch() {
 	function("fetchLines", "(p *byte, size int, k *uint32, n int)",
 		"fetchLines asks for the cache lines at size times k_i behind p.")
@@ -584,7 +584,7 @@ func fetch() {
 	RET()
 }
 
-// addToRows512 keeps 16 numbers of x in registers through all rows.
+// addToRows512 keeps 16 numbers of x in registers across all rows.
 func addToRows512() {
 	function("addToRows512", "(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)",
 		"addToRows512 adds a_i x, n numbers, to row k_i of m, each by one fused multiply-add.")
@@ -608,7 +608,7 @@ func addToRows512() {
 	next(n, x, m)
 }
 
-// next goes on with the columns behind the block.
+// next goes on with the columns after the block.
 func next(n, x, m Register) {
 	ADDQ(I32(128), x)
 	ADDQ(I32(128), m)
@@ -617,14 +617,14 @@ func next(n, x, m Register) {
 	done()
 }
 
-// timesStrips keeps the sums of eight columns in registers, lane by lane, while it goes down
-// the strips.
+// timesStrips keeps the sums of eight columns in registers, lane by lane, while it goes down the
+// strips.
 func timesStrips(s isa) {
 	function("timesStrips"+s.name, "(f, l, y *float64, first, strips int)",
 		"timesStrips"+s.name+" sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the",
 		"strip behind them, and y with its first row.")
 	f, x, g, first, n := load("f"), load("l"), load("y"), load("first"), load("strips")
-	// A strip has eight columns more than the one before, which has the first and eight.
+	// A strip has eight columns more than the one before; the first one has first + 8.
 	step := GP64()
 	LEAQ(Mem{Base: first, Disp: 8}, step)
 	SHLQ(Imm(6), step)
@@ -658,7 +658,7 @@ func timesStrips(s isa) {
 		JNE(LabelRef(label))
 		VMOVUPD(across(s, acc), Mem{Base: f, Disp: half * s.bytes})
 	}
-	// The first block has the first columns, and perhaps some that come again.
+	// The first block has the first columns, perhaps with some that are repeated.
 	TESTQ(first, first)
 	JE(LabelRef("next"))
 	LEAQ(Mem{Base: f, Index: first, Scale: 8}, f)
@@ -676,8 +676,8 @@ func timesStrips(s isa) {
 	done()
 }
 
-// across is the sums over the lanes of eight, in one vector: of columns of eight lanes, or of
-// four of two times four. The order is that of four lanes.
+// across is the sums over the lanes of eight vectors, in one vector: of columns of eight lanes, or
+// of four columns of twice four. The order is that of four lanes.
 func across(s isa, acc []VecVirtual) VecVirtual {
 	if s.bytes == 32 {
 		var v [4]VecVirtual
@@ -714,7 +714,7 @@ func across(s isa, acc []VecVirtual) VecVirtual {
 	return fold(half(acc[:4]), half(acc[4:]), 0x88, 0xdd)
 }
 
-// floors are eight vectors of eight: the least of a diagonal in lane k of number k, nothing
+// floors are eight vectors of eight: vector k has the least diagonal value in lane k, and no bound
 // in the others.
 func floors() Mem {
 	m := GLOBL("floors", RODATA|NOPTR)
@@ -730,9 +730,8 @@ func floors() Mem {
 	return m
 }
 
-// rotateStrips goes through two strips from their last column to the first with their
-// numbers of u in registers: rows do not touch one another, and so one strip need not wait for
-// the other.
+// rotateStrips goes through two strips from their last column to the first with their numbers of u
+// in registers: rows are independent, so that neither strip waits for the other.
 func rotateStrips(s isa, floors Mem) {
 	function("rotateStrips"+s.name, "(l, u, a, b, c *float64, first, strips int)",
 		"rotateStrips"+s.name+" is rotateStripsGo.")
@@ -760,22 +759,22 @@ func rotateStrips(s isa, floors Mem) {
 	done()
 }
 
-// rotation is the registers of rotateStrips.
+// rotation has the registers of rotateStrips.
 type rotation struct {
 	isa
 	l, u, a, b, c GPVirtual
 	first         GPVirtual // column of the next strip's diagonal
 	floor         GPVirtual
-	j             GPVirtual // the column at hand
+	j             GPVirtual // the current column
 }
 
-// strip is a strip at column j, with its numbers of u.
+// strip is a strip at column j, with its part of u.
 type strip struct {
 	x GPVirtual
 	w []VecVirtual
 }
 
-// begin is with the column before j, to which l comes where the strip has it last.
+// begin starts the next strip at its last column, j, and moves l past the strip.
 func (r *rotation) begin() (t strip) {
 	t.x = GP64()
 	LEAQ(Mem{Base: r.first, Disp: 8}, r.j)
@@ -794,7 +793,7 @@ func (r *rotation) begin() (t strip) {
 	return t
 }
 
-// column turns column j of the strips, and sees to the diagonal in lane least of the first.
+// column rotates column j of the strips, and bounds the diagonal in lane least of the first.
 func (r *rotation) column(least int, strips ...strip) {
 	av, bv, cv := r.vec(), r.vec(), r.vec()
 	VBROADCASTSD(Mem{Base: r.a, Index: r.j, Scale: 8}, av)
@@ -819,14 +818,14 @@ func (r *rotation) column(least int, strips ...strip) {
 	DECQ(r.j)
 }
 
-// diagonal turns the eight columns of the first strip's diagonal.
+// diagonal rotates the eight columns of the first strip's diagonal.
 func (r *rotation) diagonal(strips ...strip) {
 	for k := 7; k >= 0; k-- {
 		r.column(k, strips...)
 	}
 }
 
-// rest turns the columns before, and writes u.
+// rest rotates the columns before, and writes u.
 func (r *rotation) rest(label string, strips ...strip) {
 	TESTQ(r.j, r.j)
 	JL(LabelRef(label + "_end"))
@@ -842,7 +841,7 @@ func (r *rotation) rest(label string, strips ...strip) {
 	}
 }
 
-// shrinks512 divides and takes roots eight at a time.
+// shrinks512 divides and takes square roots eight at a time.
 func shrinks512() {
 	function("shrinks512", "(a, b, f, r *float64, n int, beta float64)",
 		"shrinks512 sets a_j to the root of r_j+1 / r_j and b_j to beta f_j / r_j+1 times that, n numbers.")
@@ -884,8 +883,8 @@ func shrinks512() {
 	done()
 }
 
-// Places of the constants of exp, each eight times over: the ends of the range, those of the
-// reduction to |r| <= log 2 / 2, and from the highest on the coefficients of e^r.
+// Indices of the constants of exp, each repeated eight times: the ends of the range, those of the
+// reduction to |r| <= log 2 / 2, and the coefficients of e^r, from the highest.
 const (
 	expLeast = iota
 	expMost
@@ -893,12 +892,12 @@ const (
 	expMagic // 1.5 2^52 + 1023: a sum's last bits are a rounded exponent
 	expHigh
 	expLow
-	expOpposite // less the exponent of 2^n is that of 2^-n
+	expOpposite // minus the exponent of 2^n, this is that of 2^-n
 	expTerms
 	expDegree = 13
 )
 
-// exponential is the memory of these constants.
+// exponential is the memory of the constants of exp.
 func exponential() Mem {
 	c := []float64{-700, 700, math.Log2E, 3<<51 + 1023, 6.93147180369123816490e-01, 1.90821492927058770002e-10, math.Float64frombits(2046 << 52)}
 	for k := expDegree; k >= 0; k-- {
@@ -913,8 +912,8 @@ func exponential() Mem {
 	return m
 }
 
-// exp is e^x = 2^n e^r, x = n log 2 + r in two parts of log 2, by Taylor's polynomial, and
-// e^-x: the even powers of r are those of both, the odd ones change sign.
+// exp is e^x = 2^n e^r, x = n log 2 + r with log 2 in two parts, by Taylor's polynomial, and e^-x:
+// both have the same even powers of r, and the odd ones change sign.
 func exp(s isa, constants Mem) {
 	function("exp"+s.name, "(up, down, x *float64, n int)",
 		"exp"+s.name+" sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.")
@@ -931,7 +930,7 @@ func exp(s isa, constants Mem) {
 		for j := range vectors {
 			r, q, odd, even, t = append(r, s.vec()), append(q, s.vec()), append(odd, s.vec()), append(even, s.vec()), append(t, s.vec())
 			VMOVUPD(Mem{Base: x, Disp: j * s.bytes}, r[j])
-			VMINPD(r[j], most, r[j]) // NaN is the second one and stays
+			VMINPD(r[j], most, r[j]) // a NaN is the second operand and stays
 			VMAXPD(r[j], least, r[j])
 			VMOVUPD(at(expMagic), t[j])
 			VFMADD231PD(at(expLog2), r[j], t[j])
@@ -983,8 +982,8 @@ func mask(n GPVirtual) OpmaskVirtual {
 	return k
 }
 
-// tailMasks is eight set and then eight clear lanes: the masks of n < 8 lanes begin at
-// number 8-n for the first four lanes and at 12-n for the others.
+// tailMasks is eight set and then eight clear lanes: the masks of n < 8 lanes begin at number 8-n
+// for the first four lanes and at 12-n for the others.
 func tailMasks() Mem {
 	m := GLOBL("tailmasks", RODATA|NOPTR)
 	for i := range 16 {
@@ -1002,8 +1001,8 @@ apart, with row stride ds, and fills up the last eight columns with 0 s[i].`
 
 const panel = 24 * 8 // bytes of a row of a panel
 
-// packRows writes the loops of packRows around the copy of eight numbers, from src to dst
-// at an offset, and of the last few.
+// packRows writes the loops of packRows around the copying of eight numbers, from src to dst at an
+// offset, and of the last few.
 func packRows(name string, prepare func(tail GPVirtual), scale func(s GPVirtual), eight, few func(src, dst GPVirtual, offset int)) {
 	function(name, "(dst *float64, ds, ps int, src *float64, ss, rows, cols int, s *float64)",
 		strings.Split(name+packRowsDoc, "\n")...)
@@ -1112,7 +1111,7 @@ func tailMask(masks Mem, n GPVirtual) (m [2]VecVirtual) {
 
 const packTransDoc = " copies eight rows of 8 blocks numbers to 8 blocks rows of eight."
 
-// rowAddress gives the address of row r of eight with stride ss.
+// rowAddress returns the address of row r of eight with stride ss.
 func rowAddress(src, ss GPVirtual) (src4 GPVirtual, at func(r, disp int) Mem) {
 	ss3, src4 := GP64(), GP64()
 	LEAQ(Mem{Base: ss, Index: ss, Scale: 2}, ss3)
@@ -1236,8 +1235,8 @@ func dot512() {
 	reduce(acc[0], lanes(acc))
 }
 
-// products adds to acc the products of x and y by four vectors and then by one, and leaves
-// what is behind them.
+// products adds to acc the products of x and y by four vectors and then by one, and leaves the
+// remainder.
 func products(x, y, n GPVirtual, acc, v [4]VecVirtual) {
 	step := func(label string, vectors int) {
 		Label(label)
@@ -1265,7 +1264,7 @@ func tail(x, y, n GPVirtual, acc, v [4]VecVirtual) {
 	VFMADD231PD(v[0], v[1], acc[1])
 }
 
-// lanes adds up acc in the first, whose upper four lanes it returns.
+// lanes sums acc into the first, whose upper four lanes it returns.
 func lanes(acc [4]VecVirtual) (hi VecVirtual) {
 	VADDPD(acc[1], acc[0], acc[0])
 	VADDPD(acc[3], acc[2], acc[2])
