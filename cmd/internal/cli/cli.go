@@ -1,5 +1,5 @@
-// Package cli is what the commands of bglm share: their streams, errors of usage, and
-// what a terminal can show.
+// Package cli has what the commands of bglm share: their streams, usage errors, and safe output to
+// a terminal.
 package cli
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
-// Env is what a command may touch.
+// Env is the environment of a command.
 type Env struct {
 	Ctx    context.Context
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
-	// Names are those of files, which messages may hold.
+	// Names are names of files that messages may contain.
 	Names []string
-	// CSVTypes are the SQL types of columns of CSV files that their first rows do not tell.
+	// CSVTypes are the SQL types of columns of CSV files whose first rows suggest others.
 	CSVTypes map[string]string
 }
 
-// Note keeps names of files that messages may hold.
+// Note records names of files that messages may contain.
 func (e *Env) Note(names ...string) { e.Names = append(e.Names, names...) }
 
-// Message is an error's text without what would act on a terminal: in names of files
-// line breaks too, which elsewhere are part of the message.
+// Message is an error's text without control characters for a terminal; in names of files line
+// breaks are escaped too, which elsewhere are part of the message.
 func (e *Env) Message(err error) string {
 	text := err.Error()
 	for _, name := range e.Names {
@@ -43,7 +43,7 @@ func (e *Env) Message(err error) string {
 	return shell.Message(text)
 }
 
-// ErrInterrupted is what a command ends with once the user has ended it.
+// ErrInterrupted is the error of a command that the user has stopped.
 var ErrInterrupted = errors.New("interrupted; nothing was written")
 
 type usage struct{ error }
@@ -56,7 +56,7 @@ func Usage(err error) error { return usage{err} }
 // IsUsage reports whether an error, or one that it wraps, is marked as wrong usage.
 func IsUsage(err error) bool { return errors.As(err, new(usage)) }
 
-// descriptor is what *os.File has and a test's buffer has not.
+// descriptor is implemented by *os.File, not by a test's buffer.
 type descriptor interface{ Fd() uintptr }
 
 // IsTerminal reports whether a reader or writer is a terminal.
@@ -65,8 +65,8 @@ func IsTerminal(v any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// TerminalWidth is the width in characters of the terminal that w writes to: 0 if it
-// is unknown or hardly one, ok false if w writes to none.
+// TerminalWidth is the width in characters of the terminal that w writes to: 0 if it is unknown or
+// unusably small, ok false if w is not a terminal.
 func TerminalWidth(w any) (width int, ok bool) {
 	if !IsTerminal(w) {
 		return 0, false

@@ -7,7 +7,7 @@ import (
 
 var csvLine = regexp.MustCompile(`CSV Error on Line: (\d+)`)
 
-// reworded is an error whose text was made clearer.
+// reworded is an error with a clearer text.
 type reworded struct {
 	text string
 	err  error
@@ -16,16 +16,16 @@ type reworded struct {
 func (e *reworded) Error() string { return e.text }
 func (e *reworded) Unwrap() error { return e.err }
 
-// Reword is an error with a clearer text, which wraps it.
+// Reword returns an error with a clearer text, which wraps err.
 func Reword(err error, text string) error { return &reworded{text, err} }
 
-// AboutSQL: the text of a query is wrong, whatever the files hold.
+// AboutSQL reports whether a message blames the text of a query, not the files.
 func AboutSQL(msg string) bool {
 	return strings.HasPrefix(msg, "Binder Error") || strings.HasPrefix(msg, "Parser Error") || strings.HasPrefix(msg, "Catalog Error")
 }
 
-// Plainly leaves out of what DuckDB says its own stack, and the SQL of a statement
-// that the user did not write.
+// Plainly removes from DuckDB's message its stack trace, and the SQL of a statement that the user
+// did not write.
 func Plainly(err error) error {
 	msg := err.Error()
 	if i := strings.Index(msg, "INTERNAL Error:"); i >= 0 {

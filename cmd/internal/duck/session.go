@@ -1,6 +1,6 @@
-// Package duck is the database of a batch command: one DuckDB in memory with the bglm
-// functions loaded, a folder for temporary files, progress bars, Ctrl-C, and errors
-// in words that do not show SQL which the user never wrote.
+// Package duck is the database of a batch command: one DuckDB in memory with the bglm functions
+// loaded, a folder for temporary files, progress bars, Ctrl-C, and error messages without SQL that
+// the user did not write.
 package duck
 
 import (
@@ -26,42 +26,42 @@ import (
 	"github.com/bglm/bglm/udf"
 )
 
-// Session is one DuckDB in memory with the functions loaded, and a folder for
-// temporary files. One goroutine may use it.
+// Session is one DuckDB in memory with the functions loaded, and a folder for temporary files. It
+// is used by one goroutine.
 type Session struct {
 	// Ctx ends with Ctrl-C, and with the command.
 	Ctx  context.Context
 	Env  *cli.Env
 	Conn *sql.Conn
-	// Dir is removed by Close.
+	// Dir is the temporary folder, removed by Close.
 	Dir string
-	// Spooled is the copy of the standard input, once it is read.
+	// Spooled is the copy of the standard input, once it has been read.
 	Spooled struct{ Path, Kind string }
-	// CSVSafe prefixes what a spreadsheet would run in the CSV files that are written.
+	// CSVSafe prefixes text in CSV output that a spreadsheet would run as a formula.
 	CSVSafe bool
 
 	stop   context.CancelFunc
-	done   func() // of what makes Ctx end bglm functions
+	done   func() // undoes udf.Interruptible
 	db     *sql.DB
 	bar    bool
 	raw    mapping.Connection // for the progress of a query; its Ptr may be nil
 	closed atomic.Bool
-	left   chan error // of a statement that was left behind, nil before
+	left   chan error // result of a statement that was left behind, nil before
 	reads  []reading
 }
 
-// reading is a file of rows as it was before any of them was read.
+// reading is the state of a file of rows before any of it was read.
 type reading struct {
 	name string
 	was  os.FileInfo
 }
 
-// patience is how long a statement has to give way after Ctrl-C. DuckDB asks between its steps,
-// some of which take seconds: packing a text of a gigabyte, giving back what a query held.
+// patience is how long a statement may take to stop after Ctrl-C. DuckDB checks between its steps,
+// some of which take seconds: compressing a text of a gigabyte, freeing what a query held.
 var patience = 100 * time.Millisecond
 
-// Open opens the database. Ctrl-C ends its queries; a second one the process. quiet
-// is without progress bars.
+// Open opens the database. Ctrl-C ends its queries; a second one the process. quiet turns progress
+// bars off.
 func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 	s := &Session{Env: e, bar: !quiet && cli.IsTerminal(e.Stderr)}
 	s.Ctx, s.stop = signal.NotifyContext(e.Ctx, os.Interrupt)
@@ -89,9 +89,9 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 		return nil, err
 	}
 	if err := udf.Register(s.Ctx, s.db); err != nil {
-		return nil, s.Failed(err) // warming up runs functions, which the user's end ends too
+		return nil, s.Failed(err) // warming up runs functions, which an interrupt stops too
 	}
-	progress := "" // DuckDB's thread that waits asks for it all the time
+	progress := "" // DuckDB's waiting thread polls it all the time
 	if s.bar {
 		s.raw = rawConnection(s.Conn)
 		progress = "; SET enable_progress_bar = true; SET enable_progress_bar_print = false"
@@ -99,9 +99,9 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 	return s, s.Exec("SET temp_directory = " + quote.Text(filepath.Join(s.Dir, "spill")) + progress)
 }
 
-// await runs f, which uses the database. Once the user has ended the job and f does not give way,
-// it is left behind, and the session is of no more use: the process ends without waiting for it. What f
-// writes may not be read then.
+// await runs f, which uses the database. If the user has stopped the job and f does not return, it
+// is left behind, and the session must not be used any more: the process ends without waiting for
+// it. What f writes must not be read then.
 func (s *Session) await(f func() error) error {
 	if s.left != nil {
 		return s.Ctx.Err()
@@ -122,8 +122,8 @@ func (s *Session) await(f func() error) error {
 	}
 }
 
-// Close ends the queries and removes the temporary files. After Ctrl-C it does not wait for the database
-// longer than for a statement, and not for what waits for one.
+// Close ends the queries and removes the temporary files. After Ctrl-C it waits for the database no
+// longer than for a statement, and not at all if a statement was left behind.
 func (s *Session) Close() {
 	s.closed.Store(true)
 	interrupted := s.Ctx.Err() != nil
@@ -140,12 +140,12 @@ func (s *Session) Close() {
 		if s.db != nil {
 			s.db.Close()
 		}
-		s.done() // not before: functions of a statement that was left behind are to end
+		s.done() // not earlier: the interrupt must reach the functions of a statement that was left behind
 	}()
 	switch {
 	case !interrupted:
 		<-closed
-	case s.left == nil: // else it is not closed soon
+	case s.left == nil: // else it will not be closed soon
 		select {
 		case <-closed:
 		case <-time.After(patience / 2):
@@ -156,8 +156,8 @@ func (s *Session) Close() {
 	}
 }
 
-// rawConnection finds the driver's handle, which it has no accessor for; without
-// it there is no progress bar.
+// rawConnection finds the driver's handle, for which there is no accessor; without it there is no
+// progress bar.
 func rawConnection(c *sql.Conn) (out mapping.Connection) {
 	_ = c.Raw(func(d any) error {
 		v := reflect.ValueOf(d)
@@ -171,7 +171,7 @@ func rawConnection(c *sql.Conn) (out mapping.Connection) {
 	return out
 }
 
-// Failed turns what DuckDB said into the command's error.
+// Failed turns an error from DuckDB into the command's error.
 func (s *Session) Failed(err error) error {
 	if err == nil {
 		return nil
@@ -182,7 +182,7 @@ func (s *Session) Failed(err error) error {
 	return Plainly(err)
 }
 
-// Interrupted is an error once the user has ended the job: nothing is written from then on.
+// Interrupted returns an error once the user has stopped the job: nothing is written from then on.
 func (s *Session) Interrupted() error {
 	if s.Ctx.Err() == nil {
 		return nil
@@ -190,15 +190,15 @@ func (s *Session) Interrupted() error {
 	return s.Failed(s.Ctx.Err())
 }
 
-// Reads notes a file before rows of it are read: Unchanged asks whether it is the same.
+// Reads records the state of a file before rows of it are read, for Unchanged.
 func (s *Session) Reads(name string) {
 	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
 		s.reads = append(s.reads, reading{name, st})
 	}
 }
 
-// Unchanged is an error where a file of rows is another one than when the job began: what was made of it is of some rows
-// of one and some of the other, or of the part that was left.
+// Unchanged returns an error if a file of rows has changed since the job began: the result is then
+// from a mixture of its versions, or from a truncated one.
 func (s *Session) Unchanged() error {
 	for _, r := range s.reads {
 		if now, err := os.Stat(r.name); err != nil || now.Size() != r.was.Size() || !now.ModTime().Equal(r.was.ModTime()) {
@@ -216,7 +216,7 @@ func (s *Session) Exec(query string, args ...any) error {
 	}))
 }
 
-// Commit ends a transaction. It is not left behind after Ctrl-C: nobody would know what became of it.
+// Commit ends a transaction. It is not left behind after Ctrl-C, since its outcome would be unknown.
 func (s *Session) Commit() error {
 	if s.left != nil {
 		return s.Interrupted()
@@ -225,7 +225,7 @@ func (s *Session) Commit() error {
 	return s.Failed(err)
 }
 
-// Undo runs a statement that takes back what others did, after Ctrl-C too.
+// Undo runs a statement that reverts the effect of others, even after Ctrl-C.
 func (s *Session) Undo(query string) error {
 	return s.await(func() error {
 		_, err := s.Conn.ExecContext(s.Env.Ctx, query)
@@ -233,7 +233,7 @@ func (s *Session) Undo(query string) error {
 	})
 }
 
-// rows are those of a query; close them.
+// rows are the rows of a query, which the caller must close.
 func (s *Session) rows(query string) (*sql.Rows, error) {
 	var rows *sql.Rows
 	err := s.await(func() (err error) {
@@ -246,7 +246,7 @@ func (s *Session) rows(query string) (*sql.Rows, error) {
 	return rows, nil
 }
 
-// Long is exec with a progress bar.
+// Long is Exec with a progress bar.
 func (s *Session) Long(what, query string) error {
 	if !s.bar || s.raw.Ptr == nil {
 		return s.Exec(query)
@@ -277,7 +277,7 @@ func (s *Session) Long(what, query string) error {
 	return err
 }
 
-// Row scans the one row of a query.
+// Row scans the only row of a query.
 func (s *Session) Row(query string, dst ...any) error {
 	rows, err := s.rows(query)
 	if err != nil {
@@ -293,7 +293,7 @@ func (s *Session) Row(query string, dst ...any) error {
 	return s.Failed(rows.Close())
 }
 
-// Each visits the rows of a query, which scan reads.
+// Each visits the rows of a query; scan reads the current one.
 func (s *Session) Each(query string, visit func(scan func(...any) error) error) error {
 	rows, err := s.rows(query)
 	if err != nil {
@@ -308,7 +308,7 @@ func (s *Session) Each(query string, visit func(scan func(...any) error) error) 
 	return s.Failed(rows.Err())
 }
 
-// Texts are the rows of a query of one column of texts.
+// Texts returns the rows of a query with one text column.
 func (s *Session) Texts(query string) (out []string, err error) {
 	err = s.Each(query, func(scan func(...any) error) error {
 		var t string
@@ -322,7 +322,7 @@ func (s *Session) Texts(query string) (out []string, err error) {
 // Column is a column of a relation: its name and SQL type.
 type Column struct{ Name, Type string }
 
-// Describe is the names and types of a query's columns.
+// Describe returns the names and types of a query's columns.
 func (s *Session) Describe(query string) ([]Column, error) {
 	var out []Column
 	err := s.Each("SELECT column_name, column_type FROM (DESCRIBE "+query+")", func(scan func(...any) error) error {
@@ -334,7 +334,7 @@ func (s *Session) Describe(query string) ([]Column, error) {
 	return out, err
 }
 
-// Names are those of columns.
+// Names returns the names of columns.
 func Names(cols []Column) []string {
 	var out []string
 	for _, c := range cols {
@@ -346,7 +346,7 @@ func Names(cols []Column) []string {
 // Counter is a progress bar over rows of an unknown number.
 type Counter struct{ bar *progressbar.ProgressBar }
 
-// Counter starts a bar, which shows nothing where the session has none.
+// Counter starts a bar, which is silent if the session has no progress bars.
 func (s *Session) Counter(what string) *Counter {
 	if !s.bar {
 		return &Counter{}
@@ -355,7 +355,7 @@ func (s *Session) Counter(what string) *Counter {
 		progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))}
 }
 
-// Set says how many rows are done.
+// Set sets the number of rows done.
 func (c *Counter) Set(n int64) {
 	if c.bar != nil {
 		_ = c.bar.Set64(n)

@@ -15,12 +15,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// DuckDB accepts some damaged files: it reads a CSV with a short line as
-// one column, a compressed file that is cut to its last whole block. What follows
-// checks a file's ends, and all of a compressed one, before DuckDB reads it.
+// DuckDB accepts some damaged files: it reads a CSV with a short line as one column, and a
+// compressed file truncated at a block boundary up to there. The code below checks a file's ends,
+// and all of a compressed one, before DuckDB reads it.
 
-// Check says what is wrong with a data file or belief file of a kind; errors
-// name it.
+// Check reports damage in a data file or belief file of a kind; errors name it.
 func Check(path, kind string) error {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -29,7 +28,7 @@ func Check(path, kind string) error {
 	if err := NoFolder(path); err != nil {
 		return err
 	}
-	if !st.Mode().IsRegular() { // before it is opened: that waits for the other end of a pipe
+	if !st.Mode().IsRegular() { // before it is opened, which would wait for the other end of a pipe
 		return fmt.Errorf("%s: a pipe or a device, which is read only once, and files are looked at before they are read: write a file, or pipe data into --data -", path)
 	}
 	f, err := os.Open(path)
@@ -54,7 +53,7 @@ func Check(path, kind string) error {
 	return nil
 }
 
-// NoFolder is an error of a path that is a folder.
+// NoFolder returns an error if a path is a folder.
 func NoFolder(path string) error {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return fmt.Errorf("%s: a folder; name its files, as in '%s'", path, filepath.Join(path, "*.parquet"))
@@ -62,7 +61,7 @@ func NoFolder(path string) error {
 	return nil
 }
 
-// Twice is a path whose file another one before it is too, "" for none.
+// Twice returns a path that is the same file as one before it, "" for none.
 func Twice(paths []string) string {
 	var seen []os.FileInfo
 	for _, path := range paths {
@@ -106,7 +105,7 @@ func checkDatabaseHead(f io.ReaderAt) error {
 	return nil
 }
 
-// opened reads a file, as unpacked does, until end.
+// opened opens a file for reading, uncompressed as by unpacked; end closes it.
 func opened(path string) (in io.Reader, end func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -120,7 +119,7 @@ func opened(path string) (in io.Reader, end func() error, err error) {
 	return in, f.Close, nil
 }
 
-// unpacked reads a file as its extension says it is compressed.
+// unpacked decompresses a file according to its extension.
 func unpacked(f io.Reader, path string) (io.Reader, bool, error) {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".gz":
@@ -172,7 +171,7 @@ type halfWritten struct{ text string }
 
 func (e halfWritten) Error() string { return "cut off or half-written: " + e.text }
 
-// delimiterOf guesses what separates the fields of a header; 0 for none.
+// delimiterOf guesses the delimiter of a header's fields; 0 for none.
 func delimiterOf(line []byte) byte {
 	best, most := byte(0), 0
 	for _, d := range []byte(",;\t|") {
@@ -183,8 +182,8 @@ func delimiterOf(line []byte) byte {
 	return best
 }
 
-// checkCSVEnd finds a last line that stops too early: inside a quotation, or without
-// a line break and with fewer fields than the lines before it.
+// checkCSVEnd finds a last line that is truncated: inside a quotation, or without a line break and
+// with fewer fields than the lines before it.
 func checkCSVEnd(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 1<<18)
 	head, err := in.Peek(1 << 16)
@@ -195,13 +194,13 @@ func checkCSVEnd(r io.Reader) error {
 		head = head[:i]
 	}
 	d := delimiterOf(head)
-	// fields of the lines: the last whole one, the one at hand.
+	// fields of the lines: of the last complete one, and of the current one.
 	before, fields, line, began := 0, 1, 1, 1
 	const (
 		start = iota // of a field
 		plain
 		quoted
-		closing // after a quote inside a quotation: its end, or half of a doubled one
+		closing // after a quote inside a quotation: its end, or the first half of a doubled one
 	)
 	state, empty := start, true
 	for {
@@ -247,8 +246,8 @@ func checkCSVEnd(r io.Reader) error {
 	return nil
 }
 
-// CSVHeader is the first line of a CSV file, cut into fields and as it stands; with those that its
-// quotations go on in.
+// CSVHeader returns the header of a CSV file, split into fields and raw; it includes further lines
+// if a quotation continues on them.
 func CSVHeader(path string) (fields []string, raw string) {
 	in, end, err := opened(path)
 	if err != nil {
@@ -282,8 +281,8 @@ func CSVHeader(path string) (fields []string, raw string) {
 	return fields, string(head)
 }
 
-// Uneven is the first line of a CSV file that has another number of fields than the first one, both
-// numbers, and the line's; 0 where all have as many.
+// Uneven finds the first line of a CSV file whose number of fields differs from that of the first
+// line, and returns both numbers; line is 0 if all are equal.
 func Uneven(path string) (line, fields, first int) {
 	head, raw := CSVHeader(path)
 	if head == nil {
@@ -308,7 +307,7 @@ func Uneven(path string) (line, fields, first int) {
 	}
 }
 
-// OneLine says whether a text has one line only.
+// OneLine reports whether a text file has only one line.
 func OneLine(path string) bool {
 	in, end, err := opened(path)
 	if err != nil {
@@ -323,7 +322,7 @@ func OneLine(path string) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// Clip cuts a text that is quoted in a message.
+// Clip shortens a text that is quoted in a message.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -331,7 +330,7 @@ func Clip(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Among says which of paths is the file path, by whatever name or link; "" for none.
+// Among returns the element of paths that is the file path, under any name or link; "" for none.
 func Among(path string, paths []string) string {
 	own, err := os.Stat(path)
 	if err != nil || !own.Mode().IsRegular() {

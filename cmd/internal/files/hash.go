@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// wholeHash is up to how many bytes a file is hashed whole.
+// wholeHash is the number of bytes up to which a file is hashed completely.
 const wholeHash = 1 << 30
 
-// Hash is the SHA-256 of the files' bytes, of large ones of their ends and lengths; "" where one cannot
-// be opened, such as the standard input.
+// Hash is the SHA-256 of the files' bytes, for large files of their ends and lengths; "" if one
+// cannot be opened, such as the standard input.
 func Hash(names []string) (string, error) { return hash(names, wholeHash, 1<<20) }
 
-// hash is Hash of files up to whole bytes, or of so many at each end.
+// hash is Hash for files of up to whole bytes, and of end bytes at each end of larger ones.
 func hash(names []string, whole, end int64) (string, error) {
 	h := sha256.New()
 	partly := false

@@ -1,6 +1,5 @@
-// Package files knows the files of the batch commands: which format a name says, which
-// names a glob means, whether a file is damaged, and how one is written so that nobody
-// ever sees half of it.
+// Package files handles the files of the batch commands: which format a name implies, which names a
+// glob matches, whether a file is damaged, and how to write one atomically.
 package files
 
 import (
@@ -13,7 +12,7 @@ import (
 	"strings"
 )
 
-// extensions and the formats they stand for.
+// extensions maps file extensions to formats.
 var extensions = map[string]string{
 	".parquet": "parquet", ".pq": "parquet", ".parq": "parquet",
 	".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".arrows": "arrow",
@@ -22,7 +21,7 @@ var extensions = map[string]string{
 	".duckdb": "duckdb", ".db": "duckdb", ".ddb": "duckdb",
 }
 
-// KindOf is the format of a file name, "" when the extension does not say.
+// KindOf is the format of a file name, "" if the extension is unknown.
 func KindOf(name string) string {
 	name = strings.ToLower(name)
 	for _, packed := range []string{".gz", ".zst"} {
@@ -35,7 +34,7 @@ func KindOf(name string) string {
 	return extensions[filepath.Ext(name)]
 }
 
-// Expand is filepath.Glob, with ** for any number of folders, without what a bglm is
+// Expand is filepath.Glob, with ** for any number of folders, without files that a bglm process is
 // writing.
 func Expand(pattern string) ([]string, error) {
 	before, after, ok := strings.Cut(pattern, "**/")
@@ -63,7 +62,7 @@ func Expand(pattern string) ([]string, error) {
 	return out, err
 }
 
-// Sniff guesses what a stream is from its beginning.
+// Sniff guesses the format of a stream from its beginning.
 func Sniff(in *bufio.Reader) string {
 	head, _ := in.Peek(64)
 	text := bytes.TrimLeft(head, " \t\r\n\xef\xbb\xbf")
@@ -80,7 +79,7 @@ func Sniff(in *bufio.Reader) string {
 	return "csv"
 }
 
-// Unpacked is a stream without its compression by gzip or zstd, known by its first bytes.
+// Unpacked decompresses a stream compressed by gzip or zstd, recognised by its first bytes.
 func Unpacked(in *bufio.Reader) (*bufio.Reader, error) {
 	name := ""
 	switch head, _ := in.Peek(4); {
@@ -96,7 +95,7 @@ func Unpacked(in *bufio.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(r, 1<<20), nil
 }
 
-// Named makes sure that an error names its file.
+// Named adds the name of its file to an error, if missing.
 func Named(name string, err error) error {
 	if err == nil || strings.Contains(err.Error(), name) {
 		return err

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// quotedWithin is how many bytes of a CSV file are looked at for quotations.
+// quotedWithin is how many bytes of a CSV file are searched for quotations.
 const quotedWithin = 1 << 20
 
-// HasQuotations says whether a field of a CSV file, not too far from its beginning, begins with a
+// HasQuotations reports whether a field of a CSV file, within quotedWithin bytes, begins with a
 // quotation mark.
 func HasQuotations(path string) bool {
 	in, end, err := opened(path)
@@ -24,11 +24,11 @@ func HasQuotations(path string) bool {
 	return strings.Contains(text, "\n\"") || d != 0 && strings.Contains(text, string(d)+"\"")
 }
 
-// longQuotation is of more lines than a quotation has.
+// longQuotation is a number of lines that no quotation has.
 const longQuotation = 100
 
-// OpenQuotation is the line of a CSV file where the first quotation begins that has no end, as others
-// have; 0 for none, or where most quotation marks are no more than text.
+// OpenQuotation returns the line of a CSV file where the first unterminated quotation begins, if
+// other quotations are terminated; 0 for none, or if most quotation marks are only text.
 func OpenQuotation(path string) (line int) {
 	in, end, err := opened(path)
 	if err != nil {
@@ -89,8 +89,8 @@ func OpenQuotation(path string) (line int) {
 	return line
 }
 
-// quotations counts those of a record that end before a delimiter, or its end; -1 where one has other
-// text behind it. open says that one has no end.
+// quotations counts the quotations of a record that end before a delimiter, or at its end; -1 if
+// other text follows one. open says that one is not terminated.
 func quotations(record string, d byte) (closed int, open bool) {
 	for i := 0; i <= len(record); i++ {
 		if i < len(record) && record[i] == '"' {

@@ -17,20 +17,19 @@ import (
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
-// Whatever is written under another name until it is whole is called
+// A file that is not complete yet is written under the name
 //
 //	.NAME.HOST-PID-RANDOM.bglm-tmp
 //
-// beside NAME, so that the last step is a rename within one folder. No glob over
-// data (*.parquet, .*.csv) matches it, since no data have the extension, and Expand
-// leaves it out of wider ones. A process that is killed leaves the file behind; HOST
-// and PID tell the next run over the same target whether the owner still lives.
+// beside NAME, so that the last step is a rename within one folder. No glob over data (*.parquet,
+// .*.csv) matches it, since no data have the extension, and Expand leaves it out of wider ones. A
+// process that is killed leaves the file behind; from HOST and PID the next run with the same
+// target knows whether the owner still runs.
 const tempExt = ".bglm-tmp"
 
-// tempHost stands for the machine since its start, and for the process numbers'
-// name space in it: only where it agrees does a process number say who lives. Folders
-// are shared between machines and containers, where the same number is another
-// process.
+// tempHost identifies the machine since its start, and the name space of the process number: only
+// if it agrees does a process number tell who is alive. Folders are shared between machines and
+// containers, where the same number is another process.
 var tempHost = sync.OnceValue(func() string {
 	h := sha256.New()
 	name, _ := os.Hostname()
@@ -40,8 +39,8 @@ var tempHost = sync.OnceValue(func() string {
 	return hex.EncodeToString(h.Sum(nil)[:4])
 })
 
-// tempPrefix begins the temporary names of a target: most of its name, since file
-// systems allow 255 bytes.
+// tempPrefix is the prefix of the temporary names of a target: most of its name, since file systems
+// allow 255 bytes.
 func tempPrefix(name string) string {
 	const most = 180
 	if len(name) > most {
@@ -56,14 +55,14 @@ func tempPattern(name string) string {
 	return fmt.Sprintf("%s%s-%d-*%s", tempPrefix(name), tempHost(), os.Getpid(), tempExt)
 }
 
-// IsTemp says whether a path is one that a bglm writes, or its database log.
+// IsTemp reports whether a path is one that bglm writes to temporarily, or its database log.
 func IsTemp(path string) bool {
 	base := filepath.Base(path)
 	return strings.HasPrefix(base, ".") && (strings.HasSuffix(base, tempExt) || strings.HasSuffix(base, tempExt+".wal"))
 }
 
-// sweep removes what killed runs left of target, and names on w what it cannot
-// judge: files of other machines, or of before the last start, untouched for a day.
+// sweep removes what killed runs left of target, and reports on w what it cannot decide about:
+// files of other machines, or from before the last start, untouched for a day.
 func sweep(target string, w io.Writer) {
 	dir, name := filepath.Split(target)
 	if dir == "" {
@@ -96,8 +95,8 @@ func sweep(target string, w io.Writer) {
 	}
 }
 
-// alive is true in doubt. A number in use again keeps a dead file, which harms less
-// than the loss of a live one.
+// alive reports whether a process may be alive. A reused number keeps a dead file, which is less
+// harmful than the loss of a live one.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -108,7 +107,7 @@ func alive(pid int) bool {
 	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }
 
-// TempFolder makes a session's folder for what need not stay.
+// TempFolder creates a session's folder for temporary files.
 func TempFolder() (string, error) {
 	sweep(filepath.Join(os.TempDir(), "session"), nil)
 	dir, err := os.MkdirTemp("", tempPattern("session"))
@@ -118,14 +117,14 @@ func TempFolder() (string, error) {
 	return dir, err
 }
 
-// target is the file that a path leads to, which may not be there yet: a symbolic link stays one.
+// target is the file that a path leads to through symbolic links; it need not exist.
 func target(path string) (string, error) {
 	const most = 40 // as Linux follows
 	to := path
 	for range most {
 		st, err := os.Lstat(to)
 		if err != nil || st.Mode()&os.ModeSymlink == 0 {
-			return to, nil // an error comes again with the folder
+			return to, nil // the folder will give the error again
 		}
 		next, err := os.Readlink(to)
 		if err != nil {
@@ -135,7 +134,7 @@ func target(path string) (string, error) {
 			to = next
 			continue
 		}
-		dir, err := filepath.EvalSymlinks(filepath.Dir(to)) // from which .. goes up
+		dir, err := filepath.EvalSymlinks(filepath.Dir(to)) // .. is relative to it
 		if err != nil {
 			return path, err
 		}
@@ -144,9 +143,9 @@ func target(path string) (string, error) {
 	return path, errors.New("a symbolic link that leads nowhere")
 }
 
-// Atomically lets write make a file beside path and renames it when it is whole. An
-// existing file keeps its permissions, a symbolic link its place. What other runs left of it goes, or is named
-// on warn. Errors of the path call it --out.
+// Atomically calls write to create a file beside path and renames it once it is complete. An
+// existing file keeps its permissions, and a symbolic link stays one. Remains of other runs are
+// removed, or reported on warn. Errors call the path --out.
 func Atomically(path string, warn io.Writer, write func(tmp string) error) (err error) {
 	path, err = target(path)
 	if err != nil {
@@ -163,7 +162,7 @@ func Atomically(path string, warn io.Writer, write func(tmp string) error) (err 
 		if old.IsDir() {
 			return fmt.Errorf("--out %s: is a folder", path)
 		}
-		if !old.Mode().IsRegular() { // the rename would put a file in its place
+		if !old.Mode().IsRegular() { // the rename would replace it by a file
 			return fmt.Errorf("--out %s: a pipe or a device; allowed: a file, and for predictions the standard output, --out -", path)
 		}
 		mode = old.Mode().Perm()
@@ -175,7 +174,7 @@ func Atomically(path string, warn io.Writer, write func(tmp string) error) (err 
 	}
 	tmp := f.Name()
 	f.Close()
-	os.Remove(tmp) // DuckDB makes its databases itself
+	os.Remove(tmp) // DuckDB creates its databases itself
 	defer func() {
 		if err != nil {
 			os.Remove(tmp)
@@ -191,21 +190,21 @@ func Atomically(path string, warn io.Writer, write func(tmp string) error) (err 
 	if f, err = os.OpenFile(tmp, os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)
 	}
-	// Else a crash of the machine could leave the new name with nothing in it.
+	// Otherwise a crash of the machine could leave the new name with an empty file.
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)
 	}
 	return os.Rename(tmp, path)
 }
 
-// Create is Atomically for what is written through an io.Writer.
+// Create is Atomically for output through an io.Writer.
 func Create(path string, warn io.Writer, write func(io.Writer) error) error {
 	return Atomically(path, warn, func(tmp string) error {
 		f, err := os.Create(tmp)
 		if err != nil {
 			return err
 		}
-		// Without Close: writers of Arrow and Parquet close what they can.
+		// Hide Close: writers of Arrow and Parquet close any io.Closer.
 		return errors.Join(write(struct{ io.Writer }{f}), f.Close())
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// outDB is the name of a database that is written, while it is attached.
+// outDB is the name under which the output database is attached.
 const outDB = "bglm_out"
 
-// Database lets write make tables in the DuckDB file path: in a transaction if it is
-// there, else in a file that is renamed when it is whole.
+// Database calls write to create tables in the DuckDB file path: in a transaction if the file
+// exists, else in a new file that is renamed once complete.
 func Database(s *duck.Session, path string, write func(db string) error) error {
 	attach := func(file string) error { return s.Exec("ATTACH " + quote.Text(file) + " AS " + outDB) }
 	inside := func() (err error) {
@@ -47,11 +47,11 @@ func Database(s *duck.Session, path string, write func(db string) error) error {
 	})
 }
 
-// readAs is the name under which the session reads the database of a file, "" where it does not.
+// readAs is the name under which the session has attached the database of a file, "" if it has not.
 func readAs(s *duck.Session, path string) (name string, err error) {
 	own, err := os.Stat(path)
 	if err != nil {
-		return "", nil // it is not there yet
+		return "", nil // it does not exist yet
 	}
 	return name, s.Each("SELECT database_name, path FROM duckdb_databases() WHERE path IS NOT NULL AND NOT internal", func(scan func(...any) error) error {
 		var db, file string
@@ -65,7 +65,7 @@ func readAs(s *duck.Session, path string) (name string, err error) {
 	})
 }
 
-// lend detaches a database that is read, since DuckDB opens no file twice; again attaches it.
+// lend detaches a database that is read, since DuckDB opens no file twice; again reattaches it.
 func lend(s *duck.Session, path string) (again func() error, err error) {
 	name, err := readAs(s, path)
 	if err != nil || name == "" {
@@ -74,8 +74,8 @@ func lend(s *duck.Session, path string) (again func() error, err error) {
 	return func() error { return s.Exec("ATTACH " + quote.Text(path) + " AS " + name + " (READ_ONLY)") }, s.Exec("DETACH " + name)
 }
 
-// savePredictions writes a query's rows to the table predictions of a database, which may be that of
-// the rows.
+// savePredictions writes a query's rows to the table predictions of a database, which may also be
+// the source of the rows.
 func savePredictions(s *duck.Session, path, query string) error {
 	read, err := readAs(s, path)
 	if err != nil {
@@ -99,16 +99,16 @@ func savePredictions(s *duck.Session, path, query string) error {
 	})
 }
 
-// madeBy is the comment on what bglm has made in a database, and may replace.
+// madeBy is the comment on tables that bglm created in a database, and may replace.
 const madeBy = "made by bglm"
 
-// FitTables and PredictionTables are what a database has of a fit, and of predictions.
+// FitTables and PredictionTables are the tables for a fit, and for predictions, in a database.
 var (
 	FitTables        = []string{"fits", "bglm_job", "beliefs"}
 	PredictionTables = []string{"predictions"}
 )
 
-// CheckTables reports early that a database has tables of the user's under these names.
+// CheckTables reports early if a database has tables of the user's under these names.
 func CheckTables(s *duck.Session, path string, names []string) error {
 	if _, err := os.Stat(path); err != nil || files.KindOf(path) != "duckdb" {
 		return nil
@@ -124,7 +124,7 @@ func CheckTables(s *duck.Session, path string, names []string) error {
 	return files.Named(path, errors.Join(found, s.Exec("DETACH "+outDB)))
 }
 
-// theirs is the error of a table or view of that kind that is the user's, nil for none.
+// theirs is the error for a table or view, of that kind, of the user's; nil for none.
 func theirs(kind, name string) error {
 	if kind == "" {
 		return nil
@@ -132,7 +132,7 @@ func theirs(kind, name string) error {
 	return fmt.Errorf("it has a %s %s without the mark of bglm, which would replace it; give another file, or rename that", kind, name)
 }
 
-// remake makes a table or a view of a database anew.
+// remake creates or replaces a table or a view of a database.
 func remake(s *duck.Session, db, kind, name, definition string) error {
 	full := db + ".main." + name
 	if err := s.Long("writing", "CREATE OR REPLACE "+kind+" "+full+definition); err != nil {
@@ -141,9 +141,9 @@ func remake(s *duck.Session, db, kind, name, definition string) error {
 	return s.Exec("COMMENT ON " + kind + " " + full + " IS '" + madeBy + "'")
 }
 
-// users is the kind of a table or view of the user's, "" where there is none or bglm has made it.
-// Versions before the comment are known by what only they wrote: fits with a FIT beside bglm_job, and
-// no comment.
+// users is the kind of a table or view of the user's, "" if there is none or bglm created it.
+// Versions before the comment are recognised by what only they wrote: fits with a FIT together with
+// bglm_job, and no comment.
 func users(s *duck.Session, db, name string) (kind string, err error) {
 	err = s.Each("SELECT kind, coalesce(comment, '') FROM (SELECT 'table' AS kind, database_name, schema_name, table_name AS name, comment FROM duckdb_tables() UNION ALL SELECT 'view', database_name, schema_name, view_name, comment FROM duckdb_views() WHERE NOT internal) WHERE database_name = "+
 		quote.Text(db)+" AND schema_name = 'main' AND lower(name) = "+quote.Text(strings.ToLower(name)), func(scan func(...any) error) error {
@@ -178,7 +178,7 @@ func (f *Fits) SaveTables(db string) error {
 		view.Table = "main.fits"
 		steps = append(steps, [3]string{"VIEW", "beliefs", " AS " + view.Flat(false)})
 	}
-	// All are looked at first: one of the three is not known by the other two once these are new.
+	// Check all first: the three are recognised only together, so not once one is replaced.
 	for _, t := range steps {
 		if own, err := users(s, db, t[1]); err != nil || own != "" {
 			return errors.Join(err, theirs(own, t[1]))

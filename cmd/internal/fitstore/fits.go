@@ -1,6 +1,6 @@
-// Package fitstore keeps fits: as a temporary table of the session while a command works
-// with them, and as files: belief tables in Parquet, Arrow, CSV and JSON, DuckDB databases,
-// with the job that made them.
+// Package fitstore stores fits: in a temporary table of the session while a command works with
+// them, and in files: belief tables in Parquet, Arrow, CSV and JSON, and DuckDB databases, with the
+// job that made them.
 package fitstore
 
 import (
@@ -19,19 +19,19 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Fits is a temporary table of the session: the columns of groups and fit.
+// Fits is a temporary table of the session, with the columns of groups and fit.
 type Fits struct {
 	Table string
 	Group []duck.Column
-	// IsFit says that fit is a FIT; bglm_gp gives another STRUCT. HasClass, that its
-	// beliefs have classes.
+	// IsFit says that fit is a FIT; bglm_gp returns another STRUCT. HasClass says that its beliefs
+	// have classes.
 	IsFit, HasClass bool
 	Meta            []string // pairs: the job that made them
 
 	s *duck.Session
 }
 
-// Job is what a key of the job that made the fits has, "" for none.
+// Job is the value of a key of the job that made the fits, "" for none.
 func (f *Fits) Job(key string) string {
 	for i := 0; i+1 < len(f.Meta); i += 2 {
 		if f.Meta[i] == key {
@@ -41,8 +41,8 @@ func (f *Fits) Job(key string) string {
 	return ""
 }
 
-// Apart is whether the fits have a covariance, or factors of predictions, for which a file has no room, so that what
-// predicts from it differs from them; gaps, whether rows without a value do: what stands for it has no room either.
+// Apart reports whether the fits have a covariance, or factors of predictions, that a file cannot
+// store, so that its predictions differ; gaps, whether those of rows with a missing value do.
 func (f *Fits) Apart(path string) (apart, gaps bool, err error) {
 	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
 		return false, false, nil
@@ -52,9 +52,9 @@ func (f *Fits) Apart(path string) (apart, gaps bool, err error) {
 	return apart, gaps, err
 }
 
-// Untold are the options that a file without room for them needs beside it to predict as the fits do,
-// such as "--option family=poisson", "" where the file has room; and which parameters are lost, since
-// groups have others and an option is for all of them.
+// Untold returns the options needed with a file that cannot store them to predict as the fits do,
+// such as "--option family=poisson", "" if the file can; and the parameters that are lost, since
+// they differ between groups and an option applies to all.
 func (f *Fits) Untold(path string) (options string, lost []string, err error) {
 	if kind := files.KindOf(path); !f.IsFit || f.HasClass || path != "" && kind != "csv" && kind != "json" {
 		return "", nil, nil
@@ -93,15 +93,15 @@ func (f *Fits) Untold(path string) (options string, lost []string, err error) {
 	return options, lost, nil
 }
 
-// Denied is the error of options of a model that are other than the fits have: they are for beliefs that
-// do not say them, and of no effect beside a fit.
+// Denied returns an error for model options that differ from those of the fits: they are for
+// beliefs without a model, and have no effect on a fit.
 func (f *Fits) Denied(opts [][2]string) error {
 	for _, o := range opts {
 		is, said := "fit."+o[0], "("+job.OptionSQL(o[0], o[1])+")"
 		same := "lower(" + is + "::VARCHAR) = lower(" + said + "::VARCHAR)"
 		switch o[0] {
 		case "family", "link", "intercept":
-		case "dispersion", "shape": // to the digits that a summary prints
+		case "dispersion", "shape": // to the digits printed by a summary
 			same = "abs(" + is + " / TRY_CAST(" + said + " AS DOUBLE) - 1) < 1e-5"
 		default:
 			continue

@@ -15,18 +15,17 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Ledger is a database with fits and the files that they were learnt from. Each file is
-// one transaction, of the fits and the ledger's entry: a job that is killed at any
-// moment and started again continues after the last file that was done, and gives the
-// beliefs of a job that was never killed.
+// Ledger is a database with fits and a list of the files that they were learnt from. Each file is
+// one transaction, of the fits and the ledger's entry: a job that is killed at any moment and
+// restarted continues after the last file that was done, and arrives at the same beliefs as if it
+// had not been killed.
 type Ledger struct {
 	path, identity string
 	s              *duck.Session
 }
 
-// OpenLedger opens the ledger of a database, which it makes where it is not there.
-// identity says what makes the job this one and no other. Errors: a database of another
-// job.
+// OpenLedger opens the ledger of a database, which it creates if it does not exist. identity
+// identifies the job. Errors: a database of another job.
 func OpenLedger(s *duck.Session, path, identity string) (*Ledger, error) {
 	if err := s.Exec("ATTACH " + quote.Text(path) + " AS " + outDB); err != nil {
 		return nil, files.Named(path, err)
@@ -70,9 +69,8 @@ func (l *Ledger) has(table string) (bool, error) {
 	return n > 0, files.Named(l.path, err)
 }
 
-// Fresh are those of the files that the ledger does not have, in the order of their
-// names. A file that has changed since it was processed is an error: its rows are in the
-// beliefs already.
+// Fresh returns those of the files that the ledger does not have, in the order of their names. A
+// file that has changed since it was processed is an error: its rows are already in the beliefs.
 func (l *Ledger) Fresh(names []string) ([]string, error) {
 	slices.Sort(names)
 	bytes := map[string]int64{}
@@ -110,15 +108,15 @@ func entryName(f string) string {
 	return f
 }
 
-// Entry is a file as it was before it was read.
+// Entry is the state of a file before it was read.
 type Entry struct {
 	Name string
 	st   os.FileInfo
 	sum  string // SHA-256
 }
 
-// Enter reads a file that the ledger does not have. One with the bytes of a file in it,
-// a copy or a link, goes into the ledger at once; copyOf is that file.
+// Enter reads a file that the ledger does not have. If it has the same bytes as one in the ledger,
+// such as a copy or a link, it is entered at once; copyOf is that file.
 func (l *Ledger) Enter(name string) (e *Entry, copyOf string, err error) {
 	if err := files.Check(name, ""); err != nil {
 		return nil, "", err
@@ -154,7 +152,7 @@ func checksum(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Fits are the fits of the database, nil before the first.
+// Fits returns the fits of the database, nil before the first.
 func (l *Ledger) Fits() (*Fits, error) {
 	has, err := l.has("fits")
 	if err != nil || !has {
@@ -180,8 +178,8 @@ func (l *Ledger) Prior() (*Fits, error) {
 	return OpenUpgraded(l.s, "prior_fits", meta)
 }
 
-// Commit stores the table fits, which continues prior with the rows of a file, and the
-// ledger's entry, in one transaction. Errors: a file that has changed since Enter.
+// Commit stores the table fits, which continues prior with the rows of a file, and the ledger's
+// entry, in one transaction. Errors: a file that has changed since Enter.
 func (l *Ledger) Commit(e *Entry, prior *Fits, meta []string) error {
 	s := l.s
 	n, err := rowsOf(s, "fits")
@@ -197,7 +195,7 @@ func (l *Ledger) Commit(e *Entry, prior *Fits, meta []string) error {
 	if now, err := os.Stat(e.Name); err != nil || now.Size() != e.st.Size() || now.ModTime() != e.st.ModTime() {
 		return fmt.Errorf("%s changed while it was read; nothing of it was kept", e.Name)
 	}
-	if n == before && prior != nil { // no rows: the fits stay
+	if n == before && prior != nil { // no rows: the fits are unchanged
 		if err := s.Exec("CREATE OR REPLACE TEMP TABLE fits AS FROM " + prior.Table); err != nil {
 			return err
 		}
@@ -226,7 +224,7 @@ func (l *Ledger) Commit(e *Entry, prior *Fits, meta []string) error {
 	return nil
 }
 
-// rowsOf are the rows that a table of fits has seen.
+// rowsOf is the number of rows that a table of fits has seen.
 func rowsOf(s *duck.Session, table string) (n int64, err error) {
 	err = s.Row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM "+table, &n)
 	return n, err

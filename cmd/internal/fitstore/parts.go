@@ -10,8 +10,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Parts are states of passes over parts of the rows, with the job that they belong to: a
-// Parquet file with a row (state BLOB, options VARCHAR) for each.
+// Parts are states of passes over parts of the rows, with their job: a Parquet file with a row
+// (state BLOB, options VARCHAR) for each.
 type Parts struct {
 	Options string // SQL: the constant options of the job
 	Meta    []string
@@ -22,7 +22,7 @@ func (p *Parts) SavePass(s *duck.Session, path string) error {
 	return CopyTo(s, path, "SELECT state, "+quote.Text(p.Options)+" AS options FROM pass", jobMeta(p.Meta))
 }
 
-// IsPart says whether a file has states of passes.
+// IsPart reports whether a file has states of passes.
 func IsPart(s *duck.Session, path string) bool {
 	if files.KindOf(path) != "parquet" || files.Check(path, "parquet") != nil {
 		return false
@@ -31,7 +31,7 @@ func IsPart(s *duck.Session, path string) bool {
 	return err == nil && slices.ContainsFunc(cols, func(c duck.Column) bool { return c.Name == "state" && c.Type == "BLOB" })
 }
 
-// MergeParts makes the table pass of the states in files, merged.
+// MergeParts creates the table pass with the merged states in files.
 // Errors: a file without states, or of another job.
 func MergeParts(s *duck.Session, names []string) (*Parts, error) {
 	var out *Parts
@@ -66,7 +66,7 @@ func MergeParts(s *duck.Session, names []string) (*Parts, error) {
 	return out, s.Exec("CREATE OR REPLACE TEMP TABLE pass AS SELECT bglm_newton_merge(state) AS state FROM parts")
 }
 
-// Solve makes the table fits, the fit that the table pass comes to.
+// Solve creates the table fits, with the fit for the table pass.
 func (p *Parts) Solve(s *duck.Session) (*Fits, error) {
 	if err := s.Exec("CREATE OR REPLACE TEMP TABLE fits AS SELECT bglm_newton_solve(state, " + p.Options + ") AS fit FROM pass"); err != nil {
 		return nil, err

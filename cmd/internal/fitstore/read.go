@@ -20,15 +20,14 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// Load reads fits from a file into a temporary table: a belief table (Parquet,
-// Arrow, CSV, JSON), grouped or not, a table with a column fit, or a database that
-// bglm fit made. opts say what a table without bglm's metadata is: of which family, else it is
-// an error.
+// Load reads fits from a file into a temporary table: a belief table (Parquet, Arrow, CSV, JSON),
+// grouped or not, a table with a column fit, or a database created by bglm fit. opts describe the
+// model of a table without bglm's metadata; an error if they lack its family.
 func Load(s *duck.Session, table, path string, opts [][2]string) (*Fits, error) {
 	s.Env.Note(path)
 	f, err := loadAny(s, table, path, opts)
 	if err == nil && f.IsFit {
-		// Decoded here, a damaged fit is an error of this file and of no other.
+		// Decoded here, a damaged fit is an error in this file and no other.
 		var n int64
 		err = s.Row("SELECT count(bglm_beliefs(fit)) FROM "+f.Table, &n)
 	}
@@ -109,7 +108,7 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 	return f, err
 }
 
-// remarkPlain says what options that were given, or not, make of beliefs alone which hardly is meant.
+// remarkPlain warns of options, given or missing, unlikely to be meant for beliefs alone.
 func remarkPlain(s *duck.Session, f *Fits, path string) error {
 	var beside, slots bool
 	err := s.Row(`SELECT coalesce(bool_or(NOT intercept AND list_contains(names, '(Intercept)')), false),
@@ -127,9 +126,9 @@ func remarkPlain(s *duck.Session, f *Fits, path string) error {
 	return nil
 }
 
-// asWritten reads names of features and groups of a CSV or JSON file as they stand there: DuckDB would take
-// '1.50' for 1.5, '2024-1-2' for a date and the empty text for NULL. Groups that the type it finds has in the
-// same form, as it has whole numbers, keep that type.
+// asWritten reads names of features and groups in a CSV or JSON file literally: DuckDB would turn
+// '1.50' into 1.5, '2024-1-2' into a date and empty text into NULL. Groups keep the type that
+// DuckDB finds if it prints them in the same form, as for whole numbers.
 func asWritten(s *duck.Session, kind, file string, cols []duck.Column) (from string, out []duck.Column, err error) {
 	var types, groups, same []string
 	for _, c := range cols {
@@ -168,8 +167,8 @@ func asWritten(s *duck.Session, kind, file string, cols []duck.Column) (from str
 	return from, out, err
 }
 
-// checkFamily reports beliefs that nobody says the family of: those of counts would be read as those
-// of outcomes.
+// checkFamily reports beliefs whose family is not given: those of counts would be read as those of
+// outcomes.
 func checkFamily(opts [][2]string) error {
 	if slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "family" || o[0] == "link" }) {
 		return nil
@@ -183,7 +182,7 @@ func checkFamily(opts [][2]string) error {
 	return cli.Usage(fmt.Errorf("it has beliefs, but not what they are of: give --option family=NAME, of %s, and link, shape, dispersion, intercept where they are not the default", strings.Join(names, ", ")))
 }
 
-// loadDatabase reads the fits of a database that bglm fit made.
+// loadDatabase reads the fits of a database created by bglm fit.
 func loadDatabase(s *duck.Session, table, path string) (*Fits, error) {
 	alias := table + "_db"
 	if err := s.Exec("ATTACH " + quote.Text(path) + " AS " + alias + " (READ_ONLY)"); err != nil {
@@ -195,14 +194,14 @@ func loadDatabase(s *duck.Session, table, path string) (*Fits, error) {
 		meta, err = pairs(s, "SELECT key, value FROM "+alias+".main.bglm_job ORDER BY key")
 	}
 	if err := errors.Join(err, s.Exec("DETACH "+alias)); err != nil {
-		text, _, _ := strings.Cut(err.Error(), "\n\nLINE ") // the statement shown is not the user's
+		text, _, _ := strings.Cut(err.Error(), "\n\nLINE ") // the quoted statement is not the user's
 		return nil, fmt.Errorf("not a database of bglm fit --out: %w", duck.Reword(err, text))
 	}
 	return OpenUpgraded(s, table, meta)
 }
 
-// arrowMeta is the job of a file, whether it has the rest of its fits in a column, and whether its
-// metadata know of a fit.
+// arrowMeta returns the job of a file, whether it has the rest of its fits in a column, and whether
+// its metadata describe a fit.
 func arrowMeta(path string) (inColumn, known bool, meta []string, err error) {
 	r, err := arrowio.OpenIPC(path)
 	if err != nil {
@@ -213,7 +212,7 @@ func arrowMeta(path string) (inColumn, known bool, meta []string, err error) {
 	return r.Schema().HasField("fit"), m.FindKey("bglm.schema") >= 0, meta, errors.Join(err, r.Close())
 }
 
-// parquetMeta is arrowMeta of Parquet; file is a list in SQL.
+// parquetMeta is arrowMeta for Parquet; file is a list in SQL.
 func parquetMeta(s *duck.Session, file string) (inColumn, known bool, meta []string, err error) {
 	cols, err := s.Describe("FROM read_parquet(" + file + ")")
 	if err != nil {
@@ -231,8 +230,8 @@ func parquetMeta(s *duck.Session, file string) (inColumn, known bool, meta []str
 	return slices.Contains(duck.Names(cols), "fit"), slices.Contains(keys, "bglm.schema"), meta, err
 }
 
-// jobOf is what the metadata of a file tell of the job, in pairs. Errors: a version of
-// the belief table that is not known yet.
+// jobOf returns the job in the metadata of a file, as pairs. Errors: a version of the belief table
+// that is not known yet.
 func jobOf(keys, values []string) (meta []string, err error) {
 	for i, k := range keys {
 		if k == "bglm.schema" && !slices.Contains([]string{"1", "2", arrowio.SchemaVersion}, values[i]) {
@@ -245,7 +244,7 @@ func jobOf(keys, values []string) (meta []string, err error) {
 	return meta, nil
 }
 
-// OpenUpgraded is Open of a temporary table whose FITs may be of an earlier layout.
+// OpenUpgraded is Open for a temporary table whose FITs may have an earlier layout.
 func OpenUpgraded(s *duck.Session, table string, meta []string) (*Fits, error) {
 	f, err := Open(s, table, meta)
 	if err == nil {
@@ -326,8 +325,8 @@ func loadFlat(s *duck.Session, table, from string, cols []duck.Column, opts [][2
 	return Open(s, table, meta)
 }
 
-// loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks
-// all of it; known says that it has the head of its fit.
+// loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks all of it; known
+// says that the file has the head of its fit.
 func loadPlain(s *duck.Session, table, path string, known bool, opts [][2]string) (*Fits, error) {
 	set, err := job.Settings(s, option.For("from_beliefs").Without("covariance"), opts)
 	if err != nil {
@@ -352,7 +351,7 @@ func loadPlain(s *duck.Session, table, path string, known bool, opts [][2]string
 	return Insert(s, table, &arrowio.Groups{Fits: []*kernels.Fit{f}}, meta)
 }
 
-// Insert makes the table of fits that Go has, by way of a file.
+// Insert creates the table from fits in Go, by way of a file.
 func Insert(s *duck.Session, table string, g *arrowio.Groups, meta []string) (*Fits, error) {
 	path := filepath.Join(s.Dir, table+".parquet")
 	err := files.Create(path, s.Env.Stderr, func(w io.Writer) error { return g.WriteParquet(w) })
@@ -368,7 +367,7 @@ func Insert(s *duck.Session, table string, g *arrowio.Groups, meta []string) (*F
 	return f, errors.Join(err, os.Remove(path))
 }
 
-// Fetch is the one fit of an ungrouped table, by way of a file.
+// Fetch returns the one fit of an ungrouped table, by way of a file.
 func (f *Fits) Fetch() (*kernels.Fit, error) {
 	s := f.s
 	path := filepath.Join(s.Dir, f.Table+"-fetched.parquet")

@@ -9,10 +9,9 @@ import (
 	"github.com/bglm/bglm/kernels/fitlayout"
 )
 
-// The FIT in SQL, from its list of fields: apart into the columns of a file and together
-// again.
+// The conversion of a FIT in SQL, by its list of fields, into the columns of a file and back.
 
-// structSQL is the STRUCT of the fields that pick gives a text for.
+// structSQL is the STRUCT of the fields for which pick returns a text.
 func structSQL[T any](fields []fitlayout.Field[T], under string, pick func(path string, f *fitlayout.Field[T]) string) string {
 	var parts []string
 	for k := range fields {
@@ -30,7 +29,7 @@ func structSQL[T any](fields []fitlayout.Field[T], under string, pick func(path 
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// quotePath is a path of fields below a STRUCT.
+// quotePath is a path of fields below a STRUCT, quoted.
 func quotePath(path string) string {
 	parts := strings.Split(path, ".")
 	for k := range parts {
@@ -39,7 +38,7 @@ func quotePath(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// restSQL is the JSON of a FIT without what files have in columns.
+// restSQL is the JSON of a FIT without what files store in columns.
 func restSQL(fit string) string {
 	return "to_json(" + structSQL(fitlayout.Fields, "", func(path string, f *fitlayout.Field[kernels.Fit]) string {
 		if f.InColumns() {
@@ -49,7 +48,7 @@ func restSQL(fit string) string {
 	}) + ")::VARCHAR"
 }
 
-// restShape is what from_json reads that with.
+// restShape is the structure with which from_json reads that.
 func restShape() string { return jsonShape(fitlayout.Fields) }
 
 func jsonShape[T any](fields []fitlayout.Field[T]) string {
@@ -75,7 +74,7 @@ func jsonShape[T any](fields []fitlayout.Field[T]) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// fitSQL is the FIT of a rest, its beliefs and the values of its covariance.
+// fitSQL is the FIT made from a rest, its beliefs and the values of its covariance.
 func fitSQL(rest, beliefs, values string, classes, flat bool) string {
 	whole := structSQL(fitlayout.Fields, "", func(path string, f *fitlayout.Field[kernels.Fit]) string {
 		switch f.Kind() {
@@ -84,7 +83,7 @@ func fitSQL(rest, beliefs, values string, classes, flat bool) string {
 		case fitlayout.Reals:
 			return values
 		}
-		if flat { // as the first layout had it in files of groups
+		if flat { // the first layout in files of groups
 			if f.Since > 1 {
 				return "NULL"
 			}
@@ -95,7 +94,7 @@ func fitSQL(rest, beliefs, values string, classes, flat bool) string {
 	return "CAST(" + whole + " AS " + fitlayout.SQL(kernels.FitFormat, classes) + ")"
 }
 
-// upgrade gives FITs of an earlier layout in a temporary table the newest one.
+// upgrade converts FITs of an earlier layout in a temporary table to the newest one.
 func (f *Fits) upgrade() error {
 	s := f.s
 	if !f.IsFit {

@@ -19,8 +19,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
-// Flat is the belief table of f as a query: groups, class, feature, mean, variance;
-// whole adds the covariance and the rest of the FIT.
+// Flat is the belief table of f as a query: groups, class, feature, mean, variance; with whole also
+// the covariance and the rest of the FIT.
 func (f *Fits) Flat(whole bool) string {
 	cols := ""
 	if len(f.Group) > 0 {
@@ -36,7 +36,7 @@ func (f *Fits) Flat(whole bool) string {
 			WHEN 'lowrank' THEN fit.covariance.values[(bglm_k - 1) * (fit.covariance.rank + 1) + 1 : bglm_k * (fit.covariance.rank + 1)]
 			WHEN 'arrowhead' THEN fit.covariance.values[CASE bglm_k WHEN 1 THEN 1 ELSE bglm_r * (bglm_r + 5) // 2 + (bglm_k - 1) * (bglm_r + 3) + 1 END : bglm_r * (bglm_r + 5) // 2 + bglm_k * (bglm_r + 3)] ELSE [] END AS covariance,
 			CASE WHEN bglm_k = 1 THEN ` + restSQL("fit") + ` END AS fit`
-		empty = " UNION ALL SELECT *, NULL, 1, NULL FROM " + f.Table + " WHERE len(fit.beliefs) = 0" // a row without a belief
+		empty = " UNION ALL SELECT *, NULL, 1, NULL FROM " + f.Table + " WHERE len(fit.beliefs) = 0" // a fit without beliefs is a row without a belief
 	}
 	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS bglm_b, generate_subscripts(fit.beliefs, 1) AS bglm_k, fit.covariance.rank AS bglm_r FROM " + f.Table + empty + ")"
 	if len(f.Group) > 0 {
@@ -45,11 +45,11 @@ func (f *Fits) Flat(whole bool) string {
 	return q
 }
 
-// wideValues is the length of a covariance from which a FIT is not written beside each of its
-// beliefs: DuckDB copies it for each.
+// wideValues is the length of a covariance above which a FIT is not joined to each of its beliefs:
+// DuckDB would copy it for each.
 const wideValues = 1 << 12
 
-// whole is Flat(true). Of FITs of many weights the covariance is taken apart by number, and
+// whole is Flat(true). The covariance of FITs with many weights is split into numbers, which are
 // joined to the beliefs.
 func (f *Fits) whole() (string, error) {
 	var longest int64
@@ -79,7 +79,7 @@ func (f *Fits) flatWide() string {
 		FROM (SELECT bglm_g, ` + groups + `unnest(bglm_beliefs) AS bglm_b, unnest([bglm_rest]) AS bglm_fit, unnest(range(1, greatest(len(bglm_beliefs), 1) + 1)) AS bglm_k FROM w) LEFT JOIN p USING (bglm_g, bglm_k) ORDER BY ` + by + `, bglm_k`
 }
 
-// copyOptions are DuckDB's for a file kind.
+// copyOptions are DuckDB's options of COPY for a file kind.
 func copyOptions(path, kind string, meta []string) string {
 	switch kind {
 	case "csv":
@@ -116,7 +116,7 @@ func packing(path string) string {
 	return ""
 }
 
-// CopyTo writes a query's rows to a file of the kind its name says.
+// CopyTo writes a query's rows to a file of the kind that its name implies.
 func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
 	if Stdout(path) {
 		return toStdout(s, path, query, meta)
@@ -157,8 +157,8 @@ func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
 	return outKind(path)
 }
 
-// intervalsAsText has columns of intervals as text: what Parquet has of them on the way to Arrow are bytes
-// there, which nobody reads, and it has none that are negative.
+// intervalsAsText converts interval columns to text: Parquet stores them as bytes on the way to
+// Arrow, which nobody reads, and cannot store negative ones.
 func intervalsAsText(s *duck.Session, query string) (string, error) {
 	cols, err := s.Describe(query)
 	if err != nil {
@@ -176,11 +176,11 @@ func intervalsAsText(s *duck.Session, query string) (string, error) {
 	return "SELECT * REPLACE (" + strings.Join(out, ", ") + ") FROM (" + query + ")", nil
 }
 
-// Stdout tells whether path stands for the standard output: "-", in CSV, or "-.json" and
-// so on for another form.
+// Stdout reports whether path stands for the standard output: "-", in CSV, or "-.json" and so on
+// for another format.
 func Stdout(path string) bool { return path == "-" || strings.HasPrefix(path, "-.") }
 
-// toStdout spools what it writes, so that a query that fails has no output.
+// toStdout spools its output, so that a query that fails prints nothing.
 func toStdout(s *duck.Session, path, query string, meta []string) error {
 	if path == "-" {
 		path += ".csv"
@@ -198,8 +198,8 @@ func toStdout(s *duck.Session, path, query string, meta []string) error {
 	return err
 }
 
-// spreadsheet puts an apostrophe before the names and the text of a query's columns
-// that a spreadsheet would run, as shell.Format.CSVSafe does.
+// spreadsheet puts an apostrophe before names and texts of a query's columns that a spreadsheet
+// would run, like shell.Format.CSVSafe.
 func spreadsheet(s *duck.Session, query string) (string, error) {
 	cols, err := s.Describe(query)
 	if err != nil {
@@ -224,7 +224,7 @@ func outKind(path string) error {
 	return cli.Usage(fmt.Errorf("--out %s: the extension says what is written; allowed: .parquet, .arrow, .csv, .json, .duckdb", path))
 }
 
-// CheckOut refuses early what could not be written after a long fit.
+// CheckOut rejects early what could not be written after a long fit.
 func CheckOut(path string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -246,7 +246,7 @@ func CheckOut(path string) error {
 	return nil
 }
 
-// jobMeta is the metadata of a file for the pairs of its job.
+// jobMeta is a file's metadata for the pairs of its job.
 func jobMeta(job []string) (meta []string) {
 	for i := 0; i+1 < len(job); i += 2 {
 		meta = append(meta, "bglm.job."+job[i], job[i+1])
@@ -254,7 +254,7 @@ func jobMeta(job []string) (meta []string) {
 	return append(meta, "bglm.schema", arrowio.SchemaVersion)
 }
 
-// Save writes fits to a file, as its extension says.
+// Save writes fits to a file in the format of its extension.
 func (f *Fits) Save(path string) error {
 	s := f.s
 	kind := files.KindOf(path)

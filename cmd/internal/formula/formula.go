@@ -1,5 +1,4 @@
-// Package formula reads a model in the notation of R and writes the SQL of its
-// features.
+// Package formula parses models in the notation of R and writes the SQL of their features.
 package formula
 
 import (
@@ -15,28 +14,27 @@ import (
 //
 //	delay > 15 ~ origin + destination + hour(date) + origin:destination - 1
 //
-// The response and what stands inside the parentheses of a function are SQL.
-// + adds terms, - removes them, a:b is an interaction, a*b is a + b + a:b,
-// (a + b)^2 all terms up to that order, 1 and 0 (or - 1) the intercept and none, . all
-// other columns, also in .^2 or .:g, offset(e) a known part of the linear predictor, I(e) an SQL
-// expression, factor(e) one whose values are levels even if they are numbers, and
-// cbind(s, f) ~ ... counts of successes and failures.
+// The response and the arguments of functions are SQL. + adds terms, - removes them, a:b is an
+// interaction, a*b is a + b + a:b, (a + b)^2 all terms up to that order, 1 and 0 (or - 1) the
+// intercept and none, . all other columns, also in .^2 or .:g, offset(e) a known part of the linear
+// predictor, I(e) an SQL expression, factor(e) one whose values are levels even if they are
+// numbers, and cbind(s, f) ~ ... counts of successes and failures.
 //
-// (1 | g) is the column of levels g whose prior variance is learnt, (1 | a/b) those of a and
-// of b within a, (0 + x | g) a slope of x for each level of g, (x | g) both, which are
-// correlated, and (x || g) both, independent of each other. The levels of a number that is a
-// term too are a column of their own: factor(year) in year + (1 | year).
+// (1 | g) is the column of levels g with a learnt prior variance, (1 | a/b) those of a and of b
+// within a, (0 + x | g) a slope of x for each level of g, (x | g) both, correlated, and (x || g)
+// both, independent. The levels of a number that is also a term are a separate column: factor(year)
+// in year + (1 | year).
 type Formula struct {
 	Y, Trials string // SQL
 	Terms     []Term
 	Offset    []string
 	Intercept bool
-	Dot       bool // . was among the terms
-	Random    bool // a term in bars was there: prior variances are to be learnt
-	// Bars are those terms as written, Paired those of correlated weights.
+	Dot       bool // there was a . among the terms
+	Random    bool // there was a term in bars: prior variances are to be learnt
+	// Bars are those terms as written, Paired those with correlated weights.
 	Bars, Paired []string
 	// Correlated are the names of terms whose weights for one level are correlated, Learnt those of
-	// all terms of bars, whose prior variances are learnt.
+	// all terms in bars, whose prior variances are learnt.
 	Correlated [][]string
 	Learnt     []string
 	Others     []string // the columns that . stands for, after Bind
@@ -45,21 +43,21 @@ type Formula struct {
 	text       string // as written
 }
 
-// single is a slope that stands alone before one bar: the term in bars as written, the name of the
-// interaction with its group and how many of the parts of that are the slope's.
+// single is a slope alone before a single bar: the term in bars as written, the name of the
+// interaction with its group, and how many parts of that belong to the slope.
 type single struct {
 	text, name string
 	parts      int
 }
 
-// Term is a part, or the interaction of several.
+// Term is a part, or the interaction of several parts.
 type Term []Part
 
 // Part is a factor of a term: a column, or an SQL expression.
 type Part struct {
 	Name string // as written
 	SQL  string
-	// Column is set when the part is a name alone.
+	// Column is set if the part is a plain name.
 	Column bool
 	Factor bool // its values are levels even if they are numbers
 }
@@ -81,7 +79,7 @@ func (t Term) has(p Part) bool {
 	return slices.ContainsFunc(t, func(q Part) bool { return q.Name == p.Name && q.Factor == p.Factor })
 }
 
-// cross is the interaction of two terms; a part counts once.
+// cross is the interaction of two terms; repeated parts count once.
 func (t Term) cross(o Term) Term {
 	out := slices.Clone(t)
 	for _, p := range o {
@@ -92,7 +90,7 @@ func (t Term) cross(o Term) Term {
 	return out
 }
 
-// Parse reads a formula; its errors quote it. A dot stands for nothing until Bind.
+// Parse parses a formula; its errors quote it. A dot has no meaning until Bind.
 func Parse(text string) (*Formula, error) { return parse(text, nil) }
 
 // parse is Parse with the terms that a dot stands for.
@@ -146,7 +144,7 @@ type parser struct {
 	at   int
 	f    *Formula
 	dot  []Term // what . stands for
-	part string // what atom last read, where that is no term: an offset, 1 or 0
+	part string // what atom has just read, if it is not a term: an offset, 1 or 0
 }
 
 func (p *parser) peek() byte {
@@ -199,7 +197,7 @@ func (p *parser) sum() ([]Term, error) {
 				if k >= 0 {
 					out = slices.Delete(out, k, k+1)
 				}
-				p.f.without = append(p.f.without, t) // a dot may bring it back
+				p.f.without = append(p.f.without, t) // a dot may add it again
 			case !minus && k < 0:
 				out = append(out, t)
 			}
@@ -253,7 +251,7 @@ func (p *parser) interaction(minus bool) ([]Term, error) {
 	return out, err
 }
 
-// uncrossed says that what is no term has no interactions.
+// uncrossed rejects interactions of parts that are not terms.
 func uncrossed(parts ...string) error {
 	for _, part := range parts {
 		if part != "" {
@@ -293,8 +291,8 @@ func (p *parser) power(minus bool) ([]Term, error) {
 	return out, nil
 }
 
-// atom reads a name, a function call, a number that stands for the intercept, or
-// Terms in parentheses.
+// atom reads a name, a function call, a number that stands for the intercept, or terms in
+// parentheses.
 func (p *parser) atom(minus bool) ([]Term, error) {
 	c := p.peek()
 	p.part = ""
@@ -309,7 +307,7 @@ func (p *parser) atom(minus bool) ([]Term, error) {
 		}
 		p.at++
 		if len(out) > 0 {
-			p.part = "" // (a + b - 1) is terms
+			p.part = "" // (a + b - 1) consists of terms
 		}
 		return out, err
 	case c == '0' || c == '1':
@@ -333,7 +331,7 @@ func (p *parser) atom(minus bool) ([]Term, error) {
 	return nil, p.unexpected()
 }
 
-// expression reads a name with what follows it: a call, a cast, an index.
+// expression reads a name and what follows it: a call, a cast, an index.
 func (p *parser) expression(minus bool) ([]Term, error) {
 	lo := p.at
 	var q Part

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Resolve gives terms names of their own that have the same one by now: in year + (1 | year) the
-// number and its levels are two columns, called year and factor(year), where the values are
-// numbers; where they are levels it is one. kind gives the kind of a part.
+// Resolve gives different names to terms that share one: in year + (1 | year) the number and its
+// levels are two columns, called year and factor(year), if the values are numbers; if they are
+// levels they are one column. kind returns the kind of a part.
 func (f *Formula) Resolve(kind func(Part) (Kind, error)) error {
 	for _, t := range f.Terms {
 		k := slices.IndexFunc(f.single, func(s single) bool { return s.name == t.Name() && s.parts < len(t) })
@@ -25,7 +25,7 @@ func (f *Formula) Resolve(kind func(Part) (Kind, error)) error {
 			}
 		}
 	}
-	both := map[string]bool{} // parts, by lower-case name, that are there as a number and as its levels
+	both := map[string]bool{} // parts, by lower-case name, that occur as a number and as its levels
 	for i, t := range f.Terms {
 		for j, p := range t {
 			if !p.Factor {
@@ -45,7 +45,7 @@ func (f *Formula) Resolve(kind func(Part) (Kind, error)) error {
 			}
 			if k == Number {
 				both[strings.ToLower(p.Name)] = true
-			} else { // levels either way
+			} else { // levels in both cases
 				t[j].Factor = false
 			}
 		}
@@ -84,7 +84,7 @@ func (f *Formula) Resolve(kind func(Part) (Kind, error)) error {
 	return nil
 }
 
-// alike says whether two terms have the same name, in any order of their parts.
+// alike reports whether two terms have the same name, in any order of their parts.
 func alike(a, b Term) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(p Part) bool {
 		return !slices.ContainsFunc(b, func(q Part) bool { return strings.EqualFold(q.Name, p.Name) })

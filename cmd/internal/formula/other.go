@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// others are functions of R and patsy that SQL does not have, and what to write of their
-// first argument, _, instead.
+// others are functions of R and patsy that SQL lacks, and what to write instead, with _ for their
+// first argument.
 var others = []struct{ names, write string }{
 	{"poly", "its powers, as in _ + I(_^2) + I(_^3)"},
 	{"bs ns cr rcs s te ti lo spline", "bends where they are to be, as in _ + I(greatest(_ - 10, 0)), or steps, as in factor(floor(_ / 10))"},
@@ -16,8 +16,8 @@ var others = []struct{ names, write string }{
 	{"as.numeric", "I(_::DOUBLE)"},
 }
 
-// instead is an error that says what to write where sql is a call of one of others, or a
-// factor of more than a column.
+// instead is an error that says what to write if sql is a call of one of others, or a factor of
+// more than a column.
 func instead(sql string) error {
 	name, _, ok := strings.Cut(sql, "(")
 	inner, is := call(sql, name)
@@ -31,7 +31,7 @@ func instead(sql string) error {
 	if (name == "C" || name == "factor" || name == "as.factor") && len(args) > 1 {
 		return fmt.Errorf("%s takes the column alone, as in %s(%s): each level has a weight of its own, none is the reference", name, name, args[0])
 	}
-	if strings.ToUpper(name) == "LOG" && len(args) == 1 { // of R the natural one
+	if strings.ToUpper(name) == "LOG" && len(args) == 1 { // in R the natural logarithm
 		return fmt.Errorf("log in SQL is the logarithm to base 10; write ln(%s), or log10(%[1]s)", args[0])
 	}
 	for _, o := range others {
@@ -44,8 +44,8 @@ func instead(sql string) error {
 	return nil
 }
 
-// DecimalLog is what stands in log( ) where that is all of sql: R's log is the natural one, that of SQL
-// is not, which as the logarithm of an exposure would be a wrong offset and no error.
+// DecimalLog is the argument of log( ) if that is all of sql: in R it is the natural logarithm, in
+// SQL it is not, which for the logarithm of an exposure would give a wrong offset and no error.
 func DecimalLog(sql string) (inner string, ok bool) {
 	sql = strings.TrimSpace(sql)
 	name, _, _ := strings.Cut(sql, "(")
@@ -56,8 +56,8 @@ func DecimalLog(sql string) (inner string, ok bool) {
 	return inner, err == nil && len(args) == 1
 }
 
-// CheckLogs is an error where log( ) stands within an expression of f: R's is the natural logarithm and takes the base
-// behind the number, SQL's is the decimal one and takes it before.
+// CheckLogs returns an error if log( ) occurs in an expression of f: R's is the natural logarithm,
+// with the base after the number, SQL's is the decimal one, with the base before it.
 func (f *Formula) CheckLogs() error {
 	all := append([]string{f.Y, f.Trials}, f.Offset...)
 	for _, t := range f.Terms {
@@ -81,7 +81,7 @@ func (f *Formula) CheckLogs() error {
 	return nil
 }
 
-// logOf are the arguments of the first call of log in sql, outside its literals and names in quotes; nil without one.
+// logOf are the arguments of the first call of log in sql, outside literals and quoted names.
 func logOf(sql string) []string {
 	const name = "log"
 	for i := 0; i < len(sql); i++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// barred is the length of the parentheses that begin here where a bar stands in them, as in
-// (1 | g), else 0.
+// barred is the length of the parentheses that begin here if they contain a bar, as in (1 | g),
+// else 0.
 func (p *parser) barred() int {
 	n, err := balanced(p.text[p.at:])
 	if err != nil {
@@ -22,8 +22,8 @@ func (p *parser) barred() int {
 	return n
 }
 
-// random reads (1 | g), (0 + x | g), (x | g) or (x || g): terms whose variance is learnt, with
-// one bar between several their correlations too. Levels of numbers are factors.
+// random reads (1 | g), (0 + x | g), (x | g) or (x || g): terms whose variance is learnt, and with
+// a single bar between several also their correlations. Levels of numbers are factors.
 func (p *parser) random(minus bool) ([]Term, error) {
 	text := p.text[p.at : p.at+p.barred()]
 	fail := func(why string) ([]Term, error) { return nil, fmt.Errorf("%s %s", text, why) }
@@ -98,7 +98,7 @@ func (f *Formula) CorrelatedSQL() string {
 	return "[" + strings.Join(sets, ", ") + "]"
 }
 
-// subterms are the terms of a sum of its own, and whether that has an intercept.
+// subterms are the terms of a separate sum, and whether it has an intercept.
 func subterms(text string) ([]Term, bool, error) {
 	q := &parser{text: text, f: &Formula{Intercept: true}}
 	terms, err := q.sum()

@@ -12,7 +12,7 @@ func isWord(c byte) bool {
 	return c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// call is what stands inside name( ) when that is all of sql.
+// call is the argument of name( ) if that is all of sql.
 func call(sql, name string) (string, bool) {
 	if !strings.HasPrefix(sql, name+"(") {
 		return "", false
@@ -24,7 +24,7 @@ func call(sql, name string) (string, bool) {
 	return strings.TrimSpace(sql[len(name)+1 : len(sql)-1]), true
 }
 
-// name is the length of the name in double quotes at the beginning of s; two of them stand for one.
+// name is the length of the double-quoted name at the beginning of s; a doubled quote stands for one.
 func name(s string) (int, error) {
 	for i := 1; i < len(s); i++ {
 		if s[i] != '"' {
@@ -38,7 +38,7 @@ func name(s string) (int, error) {
 	return 0, fmt.Errorf("a name %.20q does not end", s)
 }
 
-// quoted is a formula with the names that R has in backticks in double quotes.
+// quoted is a formula with R's names in backticks converted to double quotes.
 func quoted(s string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -110,7 +110,7 @@ func topLevel(s string, c byte) (int, error) {
 	return -1, nil
 }
 
-// SplitArgs cuts at the commas outside brackets.
+// SplitArgs splits at the commas outside brackets.
 func SplitArgs(s string) ([]string, error) {
 	var out []string
 	for {
@@ -125,7 +125,7 @@ func SplitArgs(s string) ([]string, error) {
 	}
 }
 
-// unquoted is SQL without its literals of text.
+// unquoted is SQL without its text literals.
 func unquoted(sql string) string {
 	var out strings.Builder
 	for {
@@ -147,7 +147,7 @@ func unquoted(sql string) string {
 	}
 }
 
-// mentions says whether name stands in the SQL text as a word, outside literals.
+// mentions reports whether name occurs in the SQL text as a word, outside literals.
 func mentions(sql, name string) bool {
 	sql = unquoted(sql)
 	for i := 0; ; {
@@ -163,7 +163,7 @@ func mentions(sql, name string) bool {
 	}
 }
 
-// FullStruct writes out {a, b: e} as {a: a, b: e}.
+// FullStruct expands {a, b: e} to {a: a, b: e}.
 func FullStruct(x string) string {
 	x = strings.TrimSpace(x)
 	if n, err := balanced(x); err != nil || n != len(x) || x[0] != '{' {
@@ -183,7 +183,7 @@ func FullStruct(x string) string {
 
 var columnName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|"[^"]+")$`)
 
-// Bare is an expression without its AS name.
+// Bare is an expression without its AS alias.
 func Bare(sql string) string {
 	found := asName.FindAllStringIndex(sql, -1)
 	if len(found) == 0 {
@@ -199,7 +199,7 @@ func Bare(sql string) string {
 
 var asName = regexp.MustCompile(`(?i) as `)
 
-// Column is the name that sql is, quoted or not; ok is false for other expressions.
+// Column is the column name that sql consists of, quoted or not; ok is false for other expressions.
 func Column(sql string) (name string, ok bool) {
 	name = strings.TrimSpace(sql)
 	if n := len(name); n > 1 && name[0] == '"' && name[n-1] == '"' {

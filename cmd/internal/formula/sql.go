@@ -8,10 +8,9 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Bind resolves the columns that parts name, and what a dot stands for: the columns of dot where
-// there are any, else all but those that the formula uses otherwise and those that used, SQL,
-// mentions.
-// Errors: a column that is not there.
+// Bind resolves the columns that parts name, and a dot: to the columns dot if there are any, else
+// to all but those that the formula uses otherwise and those mentioned in used, SQL.
+// Errors: a missing column.
 func (f *Formula) Bind(columns []string, used string, dot ...string) error {
 	if f.Dot {
 		if err := f.others(columns, used, dot); err != nil {
@@ -43,12 +42,12 @@ func (f *Formula) Bind(columns []string, used string, dot ...string) error {
 	return f.once()
 }
 
-// once keeps terms once that name the same columns in another case.
-// Errors: other terms whose names differ in case alone, as names of features do not.
+// once removes terms that repeat the columns of another in different case.
+// Errors: other terms whose names differ only in case, as names of features must not.
 func (f *Formula) once() error {
 	var out []Term
 	for _, t := range f.Terms {
-		// same says whether a part of t is one of o, by what.
+		// same reports whether the parts of t are those of o, compared by what.
 		same := func(o Term, what func(p, q Part) bool) bool {
 			return len(o) == len(t) && !slices.ContainsFunc(t, func(p Part) bool {
 				return !slices.ContainsFunc(o, func(q Part) bool { return p.Factor == q.Factor && what(p, q) })
@@ -68,7 +67,7 @@ func (f *Formula) once() error {
 	return nil
 }
 
-// columnOf is the column of a name in any case.
+// columnOf finds a column by name, in any case.
 func columnOf(columns []string, name string) (string, bool) {
 	for _, c := range columns {
 		if strings.EqualFold(c, name) {
@@ -80,7 +79,7 @@ func columnOf(columns []string, name string) (string, bool) {
 
 // others sets the columns that the dot stands for.
 func (f *Formula) others(columns []string, used string, dot []string) error {
-	f.Others = []string{} // none is not unknown
+	f.Others = []string{} // known, and empty
 	for _, name := range dot {
 		if _, ok := columnOf(columns, name); !ok {
 			return fmt.Errorf("formula: no column %s, which . stood for when the model was fitted; found: %.300s", name, strings.Join(columns, ", "))
@@ -108,16 +107,16 @@ func (f *Formula) others(columns []string, used string, dot []string) error {
 	return nil
 }
 
-// Made is a column of features that is no column of the rows.
+// Made is a column of features that is not a column of the rows.
 type Made struct {
 	Name string
-	SQL  string   // of an expression, of an interaction where it is made of the parts; "" of several features
-	Of   []string // the parts of an interaction by their names
-	In   string   // SQL: what holds several features
-	Has  []string // the names of those
+	SQL  string   // of an expression, or of an interaction computed from its parts; "" for several features
+	Of   []string // the names of an interaction's parts
+	In   string   // SQL: the container of several features
+	Has  []string // the names of those features
 }
 
-// Made are the columns that the terms make of others, by the features of a fit.
+// Made returns the columns that the terms compute from others, given the features of a fit.
 func (f *Formula) Made(features []string) (out []Made) {
 	var named, holders []string
 	for _, t := range f.Terms {
@@ -149,8 +148,8 @@ func (f *Formula) Made(features []string) (out []Made) {
 	return append(out, in)
 }
 
-// escaped is the SQL of the parts of an interaction of levels, with colons and backslashes as its features have them
-// in parts where any has one.
+// escaped is the SQL of the parts of an interaction of levels, with colons and backslashes escaped
+// as in its features, for parts in which any occurs.
 func escaped(sql []string, name string, features []string) []string {
 	out := slices.Clone(sql)
 	for _, w := range features {
@@ -172,8 +171,8 @@ func escaped(sql []string, name string, features []string) []string {
 	return out
 }
 
-// named are the parts of a term as the features call them, levels of a number beside it factor(name),
-// and their SQL; alone says that it is a column as it is.
+// named are the parts of a term under their names in features, where the levels of a number that is
+// also a term are factor(name), and their SQL; alone says that the term is a column by itself.
 func (t Term) named(features []string) (names, sql []string, alone bool) {
 	var factors []string
 	for _, p := range t {
@@ -189,13 +188,13 @@ func (t Term) named(features []string) (names, sql []string, alone bool) {
 	return names, sql, alone
 }
 
-// OfColumn says whether a feature is of the column of a name.
+// OfColumn reports whether a feature belongs to the named column.
 func OfColumn(feature, name string) bool {
 	rest, ok := strings.CutPrefix(feature, name)
 	return ok && (rest == "" || rest[0] == '=' || rest == " IS NULL")
 }
 
-// Kind is what the type of a part makes of it.
+// Kind is the kind of a part, by its type.
 type Kind int
 
 // Kinds of parts.
@@ -207,7 +206,7 @@ const (
 	Fields         // a struct
 )
 
-// KindOf is the kind that an SQL type has.
+// KindOf is the kind for an SQL type.
 func KindOf(sqlType string) (Kind, error) {
 	t := strings.ToUpper(sqlType)
 	switch {
@@ -240,9 +239,9 @@ func KindOf(sqlType string) (Kind, error) {
 
 func termError(t Term, err error) error { return fmt.Errorf("formula: term %s: %w", t.Name(), err) }
 
-// Features is the SQL of the features: a STRUCT, in which an interaction is a STRUCT of its
-// parts, a map or a list of features a field of its own, and a STRUCT the fields it has; one
-// of these alone is itself. kind gives the kind of a part, fields the names in a STRUCT.
+// Features is the SQL of the features: a STRUCT, in which an interaction is a STRUCT of its parts,
+// a map or a list of features is one field, and a STRUCT contributes its fields; a single one of
+// these is used directly. kind returns the kind of a part, fields the names in a STRUCT.
 func (f *Formula) Features(kind func(Part) (Kind, error), fields func(Part) ([]string, error)) (string, error) {
 	if err := f.Resolve(kind); err != nil {
 		return "", err
@@ -292,13 +291,13 @@ func (f *Formula) Features(kind func(Part) (Kind, error), fields func(Part) ([]s
 		return "[]::VARCHAR[]", nil // the intercept alone
 	}
 	whole := "{" + strings.Join(out, ", ") + "}"
-	if len(needed) > 0 { // a row without its STRUCT has no features
+	if len(needed) > 0 { // a row whose STRUCT is NULL has no features
 		whole = "CASE WHEN " + strings.Join(needed, " AND ") + " THEN " + whole + " END"
 	}
 	return whole, nil
 }
 
-// clash is the error of a STRUCT t that has a field, one of names, with the name of another term.
+// clash is the error if a field of a STRUCT t, one of names, has the name of another term.
 func (f *Formula) clash(t Term, names []string) error {
 	for _, name := range names {
 		for _, o := range f.Terms {

@@ -25,21 +25,21 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// Arrow is a model and files that are fitted without SQL: columns of Parquet or Arrow
-// files go to the engine as they come, in the order of the files.
+// Arrow is a model and files that are fitted without SQL: columns of Parquet or Arrow files are
+// streamed to the engine, in the order of the files.
 type Arrow struct {
 	Files []string
-	Meta  []string // pairs, kept with the beliefs
+	Meta  []string // pairs, stored with the beliefs
 
 	job  arrowio.Job
 	f    *formula.Formula // nil without one
 	set  *option.Settings
-	by   []Setting // options that terms of the formula stand for
+	by   []Setting // options implied by terms of the formula
 	kind string
 	s    *duck.Session
 }
 
-// NewArrow reads the flags as columns and settings. What needs SQL is wrong usage.
+// NewArrow reads the flags as columns and settings. Flags that need SQL are usage errors.
 func NewArrow(s *duck.Session, d Data, m Model) (*Arrow, error) {
 	a := &Arrow{s: s}
 	if err := a.model(m); err != nil {
@@ -73,7 +73,7 @@ func (a *Arrow) Grouped() bool { return len(a.job.Group) > 0 }
 // Continue starts from the posterior of a fit.
 func (a *Arrow) Continue(from *kernels.Fit) error { return a.set.Continue(from) }
 
-// notByArrow is why --engine arrow does not fit methods of a kind that bglm fit has.
+// notByArrow says why --engine arrow does not fit kinds of methods that bglm fit has.
 var notByArrow = map[engine.Kind]string{
 	engine.Classes: "y is a label, and --engine arrow reads numbers",
 	engine.Process: "x is a point and the fit a function of it, and --engine arrow stores beliefs by feature",
@@ -131,7 +131,7 @@ func (a *Arrow) model(m Model) error {
 	return a.ofTerm(err)
 }
 
-// ofTerm is an error about an option as one about the term of the formula that it stands for.
+// ofTerm turns an error about an option into one about the term of the formula that implies it.
 func (a *Arrow) ofTerm(err error) error {
 	var wrong *argument.Error
 	if errors.As(err, &wrong) {
@@ -148,7 +148,7 @@ func (a *Arrow) keep(key, value string) {
 	}
 }
 
-// plainColumn sets to the name of the column that sql is; what says where it stands.
+// plainColumn sets to to the name of the column that sql is; what says where it was given.
 func plainColumn(to *string, what, sql string) error {
 	if _, err := strconv.ParseFloat(strings.TrimSpace(sql), 64); err == nil {
 		return cli.Usage(fmt.Errorf("%s: %s is a number; --engine arrow takes the name of a column, --engine duckdb numbers too", what, sql))
@@ -161,8 +161,7 @@ func plainColumn(to *string, what, sql string) error {
 	return nil
 }
 
-// formula reads a formula of columns, and returns opts with what it says of the
-// intercept.
+// formula reads a formula of columns, and returns opts with the option for its intercept.
 func (a *Arrow) formula(text string, opts [][2]string) ([][2]string, error) {
 	f, err := formula.Parse(text)
 	if err != nil {
@@ -225,7 +224,7 @@ func columnOf(p formula.Part) (string, bool) {
 	return strings.ReplaceAll(name, `""`, `"`), ok
 }
 
-// terms makes terms of the formula, of columns of these types.
+// terms makes the terms of the formula, for columns of these types.
 func (a *Arrow) terms(s *arrow.Schema) error {
 	if a.f == nil {
 		return nil
@@ -254,7 +253,7 @@ func (a *Arrow) terms(s *arrow.Schema) error {
 	return nil
 }
 
-// kindIn is the kind of a column; Level where it is not there.
+// kindIn is the kind of a column; Level if it is missing.
 func kindIn(s *arrow.Schema, name string) formula.Kind {
 	for _, f := range s.Fields() {
 		if !strings.EqualFold(f.Name, name) {
@@ -277,7 +276,7 @@ func kindIn(s *arrow.Schema, name string) formula.Kind {
 	return formula.Level
 }
 
-// Fit absorbs the rows of all files. An error names the file and the row.
+// Fit absorbs the rows of all files. Errors name the file and the row.
 func (a *Arrow) Fit() (*arrowio.Groups, error) {
 	s := a.s
 	method, err := engine.Find(a.job.Method, engine.Weights)
@@ -330,7 +329,7 @@ func (a *Arrow) Fit() (*arrowio.Groups, error) {
 	return g, a.ofTerm(err)
 }
 
-// inFile says which row of which file an error is about.
+// inFile adds the file, and the row in it, to an error.
 func inFile(name string, before int64, err error) error {
 	msg := strings.TrimPrefix(err.Error(), "arrowio: ")
 	var row int64
@@ -341,7 +340,7 @@ func inFile(name string, before int64, err error) error {
 	return fmt.Errorf("%s: %s", name, msg)
 }
 
-// rowReader is what both formats give.
+// rowReader is implemented by the readers of both formats.
 type rowReader interface {
 	array.RecordReader
 	Close() error

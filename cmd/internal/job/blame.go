@@ -12,19 +12,19 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Blame names the file that an error is about, where DuckDB's message does not.
+// Blame adds the file that an error is about, if DuckDB's message lacks it.
 func (src *Source) Blame(err error) error {
 	if err == nil || cli.IsUsage(err) || src.s.Ctx.Err() != nil {
 		return err
 	}
 	text := err.Error()
 	if strings.Contains(text, "Could not write file") {
-		return err // of the output, which it names
+		return err // about the output, which it names
 	}
 	if err := src.converted(err); err.Error() != text {
 		return err
 	}
-	text, _, _ = strings.Cut(text, "\n\nLINE ") // the statement shown is not the user's
+	text, _, _ = strings.Cut(text, "\n\nLINE ") // the quoted statement is not the user's
 	text = src.sniffed(src.ofPart(text))
 	name := ""
 	for i, read := range src.Read {
@@ -67,11 +67,11 @@ func (src *Source) Blame(err error) error {
 	return duck.Reword(err, text)
 }
 
-// part is SQL of a job over the rows, and how the user named it.
+// part is SQL of a job over the rows, with the flag by which the user gave it.
 type part struct{ flag, sql string }
 
-// ofPart is text, of an error of a value, such as a logarithm of zero, with the part of the job that it is in, and the row
-// where that can be told; else text.
+// ofPart adds to text, an error in a value such as a logarithm of zero, the part of the job that it
+// is in, and the row if that can be found; other texts are unchanged.
 func (src *Source) ofPart(text string) string {
 	if !strings.HasPrefix(text, "Out of Range Error") && !strings.HasPrefix(text, "Conversion Error") {
 		return text
@@ -103,14 +103,14 @@ func (src *Source) ofPart(text string) string {
 	var row int64
 	err := src.s.Row("SELECT bglm_file, bglm_row FROM "+src.Numbered()+" WHERE TRY("+p.sql+") IS NULL ORDER BY ALL LIMIT 1", &file, &row)
 	at := fmt.Sprintf(" WHERE bglm_file = %s AND bglm_row = %d", quote.Text(file), row)
-	if err != nil || src.s.Exec("SELECT hash(("+p.sql+")) FROM "+src.Numbered()+at) == nil { // NULL there is no error
+	if err != nil || src.s.Exec("SELECT hash(("+p.sql+")) FROM "+src.Numbered()+at) == nil { // its value is NULL without an error
 		return p.flag + ": " + text
 	}
 	return fmt.Sprintf("%s, row %d: %s: %s", src.FileName(file), row, p.flag, text)
 }
 
-// sniffed is what DuckDB says of a CSV file whose form it does not find, without parameters of its
-// reader that nobody can give: with the first line that has another number of fields.
+// sniffed replaces DuckDB's message about a CSV file whose form it cannot detect, which suggests
+// parameters that no user can set, by the first line with another number of fields.
 func (src *Source) sniffed(text string) string {
 	head, _, ok := strings.Cut(text, "\nThe search space used was")
 	if src.Kind != "csv" || !ok {
@@ -128,8 +128,7 @@ func (src *Source) sniffed(text string) string {
 	return head
 }
 
-// unreadable reads the files one by one, all columns of them, and names the first
-// that fails.
+// unreadable reads the files one by one, with all columns, and names the first that fails.
 func (src *Source) unreadable() string {
 	f, ok := readers[src.Kind]
 	if !ok {
@@ -143,10 +142,10 @@ func (src *Source) unreadable() string {
 	return ""
 }
 
-// wrongOption is what a function says of an option: its key and what is wrong with it.
+// wrongOption matches a function's error about an option: its key and what is wrong with it.
 var wrongOption = regexp.MustCompile(`(?s)^Invalid Input Error: bglm_\w+: option (\w+)([: ].*)$`)
 
-// locate finds the first row that a fit refused, for its message.
+// locate finds the first row that a fit rejected, for its message.
 func (j *Job) locate(src *Source, err error) error {
 	msg := err.Error()
 	if wrong := wrongOption.FindStringSubmatch(msg); wrong != nil && OptionFlags[wrong[1]] == "" && !strings.Contains(msg, "the prior fit") {

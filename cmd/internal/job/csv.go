@@ -14,8 +14,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// WholeTypes is an error of a CSV file whose first rows do not tell the types of its columns: those that
-// all rows have, under which the job may be run again.
+// WholeTypes is an error in a CSV file whose first rows do not determine the types of its columns:
+// it has the types that all rows have, with which the job can be run again.
 type WholeTypes struct {
 	Types map[string]string
 	err   error
@@ -33,13 +33,13 @@ func (e *WholeTypes) Note() string {
 	return e.Error() + "; all is read again, with " + strings.Join(is, ", ")
 }
 
-// notConverted is what DuckDB says of a value that has another type than the first rows.
+// notConverted matches DuckDB's error about a value with another type than the first rows.
 var notConverted = regexp.MustCompile(`(?s)CSV Error on Line: (\d+)\n.*?Error when converting column "(.*?)"\. (Could not convert .*?)\n.*\n\s*file = (.*?)\n`)
 
-// notEnded is what DuckDB says of a quotation without end behind the rows that it guesses the form from.
+// notEnded matches DuckDB's error about an unterminated quotation after the sniffed rows.
 var notEnded = regexp.MustCompile(`(?s)CSV Error on Line: (\d+)\n.*?Value with unterminated quote found\..*\n\s*file = (.*?)\n`)
 
-// converted is err of such a value in plain words, a *WholeTypes where all rows have types; else err.
+// converted explains an error about such a value, by a *WholeTypes if all rows have types.
 func (src *Source) converted(err error) error {
 	if src.Kind != "csv" {
 		return err
@@ -67,7 +67,7 @@ func (src *Source) converted(err error) error {
 	if len(types) == 0 {
 		return told
 	}
-	if i := slices.Index(src.Files, "-"); i >= 0 { // which is read, but for the copy
+	if i := slices.Index(src.Files, "-"); i >= 0 { // it has been read, but there is the copy
 		f, err := os.Open(src.Read[i])
 		if err != nil {
 			return told
@@ -77,7 +77,7 @@ func (src *Source) converted(err error) error {
 	return &WholeTypes{types, told}
 }
 
-// typed gives columns the types that all rows have.
+// typed sets the types of columns to those that all rows have.
 func (src *Source) typed(list string) error {
 	cols, err := src.s.Describe("FROM read_csv(" + list + src.union() + ")")
 	var types []string
@@ -94,7 +94,7 @@ func (src *Source) typed(list string) error {
 
 var numberedColumn = regexp.MustCompile(`^column\d+$`)
 
-// headerOnly reports a file of one line of words: DuckDB takes the names of columns for a row.
+// headerOnly reports a file that is one line of words: DuckDB reads the header as a row.
 func (src *Source) headerOnly() error {
 	number := func(field string) bool {
 		_, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
@@ -108,7 +108,7 @@ func (src *Source) headerOnly() error {
 	return nil
 }
 
-// renamed says once of columns of a CSV file that have no name, or the same one, what they are called:
+// renamed says, once, how columns of a CSV file with no name, or with the same one, are called:
 // found are those of all files.
 func (src *Source) renamed(found []string) {
 	if src.Kind != "csv" || src.told {
@@ -137,8 +137,8 @@ func (src *Source) renamed(found []string) {
 	}
 }
 
-// openQuotation finds a CSV file in which a quotation has no end: DuckDB then takes its quotation marks
-// for text, all of them.
+// openQuotation finds a CSV file with an unterminated quotation: DuckDB then reads all of its
+// quotation marks as text.
 func (src *Source) openQuotation() error {
 	for i, path := range src.Read {
 		if strings.Contains(path, "://") || !files.HasQuotations(path) {
@@ -146,7 +146,7 @@ func (src *Source) openQuotation() error {
 		}
 		var mark string
 		if err := src.s.Row("SELECT Quote FROM sniff_csv("+quote.Text(globless.Replace(path))+")", &mark); err != nil || mark == `"` {
-			continue // an error comes again with the rows
+			continue // reading the rows gives the error again
 		}
 		if line := files.OpenQuotation(path); line > 0 {
 			return fmt.Errorf("%s: damaged, or no CSV: a quotation that begins in line %d has no end", src.name(i), line)
@@ -155,10 +155,9 @@ func (src *Source) openQuotation() error {
 	return nil
 }
 
-// Misread finds the CSV file in which DuckDB sees other columns than its first line
-// has: found are those of all files. It does when some line has more or fewer fields
-// than the others, and among several files the rows would count as rows without
-// values.
+// Misread finds a CSV file in which DuckDB sees other columns than its header has: found are those
+// of all files. This happens if some line has more or fewer fields than the others, and with
+// several files the rows would be counted as rows without values.
 func (src *Source) Misread(found []string) error {
 	if src.Kind != "csv" {
 		return nil
@@ -185,7 +184,7 @@ func (src *Source) Misread(found []string) error {
 		}
 		return n
 	}
-	// DuckDB numbers the columns without a name too, as pandas writes that of an index.
+	// DuckDB also numbers the columns without a name, such as the index column of pandas.
 	named := func(c string) bool { c = strings.TrimSpace(c); return c == "" || numbered(c) }
 	for i, path := range src.Read {
 		header, raw := files.CSVHeader(path)

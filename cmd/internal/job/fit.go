@@ -12,13 +12,12 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// Fit makes the table fits from the rows of src. Groups of the table prior are
-// continued; "" starts afresh.
+// Fit creates the table fits from the rows of src. Groups of the table prior are continued; ""
+// starts afresh.
 //
-// Rows in an order are sorted first and absorbed by one thread: ORDER BY inside an
-// aggregate would carry the options, and with them a prior, along with every row.
-// Without an order a streaming method absorbs the rows as the files have them, on one
-// thread too, unless parallel is set.
+// Ordered rows are sorted first and absorbed by one thread: ORDER BY inside an aggregate would
+// carry the options, and with them a prior, along with every row. Without an order a streaming
+// method absorbs the rows in file order, also on one thread, unless parallel is set.
 func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 	s := j.s
 	fn, err := Function(s, j.Method)
@@ -42,7 +41,7 @@ func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 	case prior != "" && keys == "":
 		more = append(more, Setting{Key: "prior", SQL: "(SELECT fit FROM " + prior + ")"})
 	case prior != "":
-		// The rows must stay on the probing side of the join, which keeps their order.
+		// The rows must stay on the probe side of the join, which keeps their order.
 		if err := s.Exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
 			return err
 		}
@@ -63,7 +62,7 @@ func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 		return j.locate(src, err)
 	}
 	if prior != "" && len(j.Group) > 0 {
-		// Groups without new rows keep what they had.
+		// Groups without new rows keep their fits.
 		return s.Exec("INSERT INTO fits SELECT * FROM " + prior + " p ANTI JOIN fits f ON " + Matching(j.GroupNames(), "p", "f"))
 	}
 	return nil
@@ -98,7 +97,7 @@ func Function(s *duck.Session, method string) (string, error) {
 	return name, nil
 }
 
-// Streams says whether a method may absorb rows in their order.
+// Streams reports whether a method may absorb rows in their order.
 func Streams(method string) bool {
 	m, err := engine.Find(method)
 	return err == nil && (m.Streams || m.Name == engine.Auto)

@@ -9,15 +9,14 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// Several fits of rows that are not kept all at once: groups whose rows have room are fitted
-// with their rows, as many groups at a time as have room together; the others by passes, some
-// of them in each.
+// Several fits of rows that are not all kept at once: groups whose rows fit in memory are fitted
+// directly, as many groups at a time as fit together; the others by passes, several groups in each.
 
-// bytesOf is about what a row of k entries takes while a fit is made of it: as it is read, and
-// as the engine has it, with twice of it where the garbage is not collected yet.
+// bytesOf is the approximate memory for a row of k entries during a fit: as it is read, and as the
+// engine stores it, the latter twice to allow for uncollected garbage.
 func bytesOf(k float64) float64 { return 48*k + 128 }
 
-// Room is how many rows of src are kept at a time: those of a quarter of the memory budget.
+// Room is how many rows of src are kept at a time, in a quarter of the memory budget.
 func (j *Job) Room(src *Source) (int64, error) {
 	k, err := j.entries(src)
 	if err != nil {
@@ -26,7 +25,7 @@ func (j *Job) Room(src *Source) (int64, error) {
 	return max(int64(float64(memory.Limit()/4)/bytesOf(k)), 1), nil
 }
 
-// entries is about how many a row of src has.
+// entries is the approximate number of entries in a row of src.
 func (j *Job) entries(src *Source) (float64, error) {
 	from := "(" + j.Inner(src.Rows()) + ") q"
 	x, err := j.s.Describe("SELECT bglm_x FROM " + from)
@@ -60,10 +59,10 @@ func (j *Job) entries(src *Source) (float64, error) {
 	return k + more, src.Blame(err)
 }
 
-// Divide makes the table sizes: each group with its number of rows, its part, in which the
-// groups have up to room rows together and which are numbered from 0 on, and -1 for a group of
-// more. It returns how many parts there are, and how many groups of more rows, which are numbered
-// from 0 on in bglm_k.
+// Divide creates the table sizes: each group with its number of rows and its part. The groups of a
+// part have up to room rows in total; parts are numbered from 0, and -1 is for a group with more
+// rows. It returns the number of parts, and the number of groups with more rows, which are numbered
+// from 0 in bglm_k.
 func (j *Job) Divide(src *Source, room int64) (parts, large int, err error) {
 	keys := quote.Names(j.GroupNames())
 	half := max(room/2, 1)
@@ -82,7 +81,7 @@ func (j *Job) Divide(src *Source, room int64) (parts, large int, err error) {
 	return parts, large, src.Blame(err)
 }
 
-// FitPart makes the table fits of the groups of a part, but for those of the table done.
+// FitPart creates the table fits for the groups of a part, without those in the table done.
 func (j *Job) FitPart(src *Source, what string, part int) error {
 	names := j.GroupNames()
 	var more []Setting
@@ -117,8 +116,8 @@ func (j *Job) SampleGroups(src *Source, what string, ks []int) error {
 	return nil
 }
 
-// PassGroups replaces fits of the groups numbered ks in the table around by those that a pass
-// over the rows comes to.
+// PassGroups replaces fits of the groups numbered ks in the table around by the result of a pass
+// over the rows.
 func (j *Job) PassGroups(src *Source, what string, ks []int) error {
 	var states, solved []string
 	for _, k := range ks {

@@ -1,6 +1,6 @@
-// Package job is what a batch command fits to which rows: the data as DuckDB or the Arrow
-// engine reads them, the model of a formula or of SQL expressions, its options, and
-// the statement that fits it. Errors name the file and the row they are about.
+// Package job defines what a batch command fits to which rows: the data as DuckDB or the Arrow
+// engine reads them, the model from a formula or SQL expressions, its options, and the statement
+// that fits it. Errors name the file and the row that they are about.
 package job
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// Model says what is fitted to the rows, as the flags of bglm fit do.
+// Model describes what is fitted to the rows, with the fields of bglm fit's flags.
 type Model struct {
 	Formula string
 	Y       string
@@ -30,7 +30,7 @@ type Model struct {
 	Dot     []string // what . stood for when the model was fitted; nil: what it stands for now
 }
 
-// Job is a model with all that SQL needs.
+// Job is a model with everything that its SQL needs.
 type Job struct {
 	Method  string
 	Y, X    string        // SQL
@@ -38,7 +38,7 @@ type Job struct {
 	GroupBy []string      // SQL, one for each of Group
 	Order   string
 	Options []Setting
-	Meta    []string // pairs, kept with the beliefs
+	Meta    []string // pairs, stored with the beliefs
 
 	s *duck.Session
 }
@@ -46,10 +46,10 @@ type Job struct {
 // Setting is an option and the SQL of its value.
 type Setting struct {
 	Key, SQL string
-	Term     string // of the formula, which it stands for; "" where the user has set it
+	Term     string // the term of the formula that implies it; "" if the user has set it
 }
 
-// Option is the SQL of an option; ok is false for one that the job does not set.
+// Option is the SQL of an option; ok is false if the job does not set it.
 func (j *Job) Option(key string) (sql string, ok bool) {
 	for _, o := range j.Options {
 		if o.Key == key {
@@ -63,17 +63,17 @@ func (j *Job) set(key, sql string) { j.Options = append(j.Options, Setting{Key: 
 
 var errCorrelated = cli.Usage(errors.New("formula: a bar between intercepts and slopes and --option correlated say the same; give one of them"))
 
-// setBy is set by a term of the formula.
+// setBy adds a setting implied by a term of the formula.
 func (j *Job) setBy(key, sql, term string) { j.Options = append(j.Options, Setting{key, sql, term}) }
 
-// ofTerm is an error about an option, nil where that stands for no term of the formula.
+// ofTerm turns an error about an option into one about the term that implies it; nil if none does.
 func (j *Job) ofTerm(key, what string) error { return ofTerm(j.Options, key, what) }
 
 func ofTerm(options []Setting, key, what string) error {
 	for _, o := range options {
 		switch {
 		case o.Key != key || o.Term == "":
-		case key == "correlated" && !strings.HasPrefix(what, ": found "): // else it is used, but not for these columns
+		case key == "correlated" && !strings.HasPrefix(what, ": found "): // else it is supported, but not for these columns
 			return cli.Usage(fmt.Errorf("formula: %s is not used here: its intercepts and slopes are correlated; allowed: (x || g), which takes them for independent, or another method, such as laplace with its rows kept", o.Term))
 		case key == "prior_variance":
 			return cli.Usage(fmt.Errorf("formula: %s learns its prior variance%s", o.Term, what))
@@ -84,7 +84,7 @@ func ofTerm(options []Setting, key, what string) error {
 	return nil
 }
 
-// Check reports flags that contradict each other.
+// Check reports contradictory flags.
 func (m *Model) Check() error {
 	switch {
 	case m.Formula == "" && m.Y == "" && m.X == "":
@@ -97,8 +97,7 @@ func (m *Model) Check() error {
 	return nil
 }
 
-// New works out the SQL of the model over the columns of src. withY is false for
-// predictions.
+// New builds the SQL of the model over the columns of src. withY is false for predictions.
 func New(src *Source, m Model, withY bool) (*Job, error) {
 	s := src.s
 	if err := m.Check(); err != nil {
@@ -155,7 +154,7 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	if err != nil {
 		return cli.Usage(err)
 	}
-	// What an option reads of each row, or rows are grouped by, is no feature of a dot.
+	// Columns that options read by row, or that group the rows, are no features of a dot.
 	used := strings.Join(m.Group, " ")
 	for _, o := range j.Options {
 		if option.ByRow(o.Key) {
@@ -230,8 +229,8 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	return nil
 }
 
-// learnBars is the SQL of prior variances by column which leave those of terms in bars that they do not
-// name to be learnt; of others it is what is given.
+// learnBars is the SQL of prior variances by column in which those of terms in bars are learnt
+// unless given; other SQL is unchanged.
 func learnBars(s *duck.Session, f *formula.Formula, given string) string {
 	by := strings.TrimSpace(given)
 	if !strings.HasPrefix(by, "{") || !strings.HasSuffix(by, "}") {
@@ -239,7 +238,7 @@ func learnBars(s *duck.Session, f *formula.Formula, given string) string {
 	}
 	cols, err := s.Describe("SELECT unnest(" + by + ")")
 	if err != nil {
-		return given // of which the option says what is wrong
+		return given // the option's own error says what is wrong
 	}
 	for _, name := range f.Learnt {
 		named := func(c duck.Column) bool { return strings.EqualFold(c.Name, name) }
@@ -269,8 +268,8 @@ func (j *Job) features(src *Source, f *formula.Formula) (string, error) {
 	})
 }
 
-// typesOf finds the SQL types of the parts of f over rows. All are asked at once, since each question
-// may read the beginning of a file again; where one of them fails the halves are, for its error.
+// typesOf finds the SQL types of the parts of f over rows. All are queried at once, since each query
+// may read the beginning of a file again; if one fails its halves are queried, to find the error.
 func typesOf(f *formula.Formula, rows string, describe func(string) ([]duck.Column, error)) func(sql string) (string, error) {
 	known := map[string]string{}
 	var ask func(sql []string) error
@@ -300,7 +299,7 @@ func typesOf(f *formula.Formula, rows string, describe func(string) ([]duck.Colu
 		}
 	}
 	if len(all) > 0 {
-		_ = ask(all) // of a part that fails the error comes again
+		_ = ask(all) // the error of a part that fails is returned later
 	}
 	return func(sql string) (string, error) {
 		if t, ok := known[sql]; ok {
@@ -311,10 +310,10 @@ func typesOf(f *formula.Formula, rows string, describe func(string) ([]duck.Colu
 	}
 }
 
-// ListsKey is the metadata that names the columns of x which are lists of levels.
+// ListsKey is the metadata key for the names of columns of x that are lists of levels.
 const ListsKey = "lists"
 
-// check finds the argument whose SQL is wrong over the rows, and the type of x.
+// check finds the argument with wrong SQL over the rows, and the type of x.
 func (j *Job) check(src *Source, m Model, withY bool) (x string, err error) {
 	args := []part{{"--x " + m.X, j.X}}
 	if m.Formula != "" {
@@ -331,7 +330,7 @@ func (j *Job) check(src *Source, m Model, withY bool) (x string, err error) {
 			if o.Term != "" {
 				flag = "formula: " + o.Term
 			}
-			if slices.Contains(RowKeys, o.Key) && (o.Key != "weight" || src.Fits == "") { // a fit's own is told apart where it scores
+			if slices.Contains(RowKeys, o.Key) && (o.Key != "weight" || src.Fits == "") { // a fit's own weight is reported where it scores
 				args = append(args, part{flag, o.SQL})
 			}
 		}
@@ -360,7 +359,7 @@ func (j *Job) check(src *Source, m Model, withY bool) (x string, err error) {
 	return "", src.Blame(err)
 }
 
-// blameWhere is Blame of an error of all rows, which may be the condition's.
+// blameWhere is Blame for an error about all rows, which may be due to the condition.
 func (src *Source) blameWhere(err error) error {
 	if src.where != "" {
 		if _, e := src.s.Describe("FROM " + src.from); e == nil {
@@ -370,7 +369,7 @@ func (src *Source) blameWhere(err error) error {
 	return src.Blame(err)
 }
 
-// lists keeps the names of such columns, x being of that type.
+// lists stores the names of such columns, x being of that type.
 func (j *Job) lists(src *Source, x string) error {
 	if !strings.HasPrefix(x, "STRUCT(") || !strings.Contains(x, "VARCHAR[") {
 		return nil
@@ -416,8 +415,8 @@ func (j *Job) groups(src *Source, groups []string) error {
 	return nil
 }
 
-// Inner is the rows as the fit sees them: groups, y, x and the columns by row
-// under names that no column has, in order.
+// Inner is the rows as the fit reads them: groups, y, x and the columns by row under names that no
+// column has, in order.
 func (j *Job) Inner(from string, extra ...string) string {
 	cols := slices.Clone(j.GroupBy)
 	cols = append(cols, "("+j.Y+") AS bglm_y", "("+j.X+") AS bglm_x")
@@ -433,12 +432,12 @@ func (j *Job) Inner(from string, extra ...string) string {
 	return q
 }
 
-// OptionsText is the STRUCT of options over Inner's columns; more are added.
+// OptionsText is the STRUCT of options over Inner's columns, with more added.
 func (j *Job) OptionsText(more ...Setting) string {
 	return j.OptionsOf(func(string) bool { return true }, more...)
 }
 
-// OptionsOf is OptionsText of the options with some keys.
+// OptionsOf is OptionsText for the options whose keys has accepts.
 func (j *Job) OptionsOf(has func(key string) bool, more ...Setting) string {
 	var out []string
 	for _, o := range append(slices.DeleteFunc(slices.Clone(j.Options), func(o Setting) bool { return !has(o.Key) }), more...) {

@@ -19,8 +19,8 @@ import (
 // RowKeys are the options that may be columns.
 var RowKeys = option.RowFields()
 
-// OptionSQL is the SQL of an option's value: numbers, true and false, quotations,
-// and brackets as they stand, other words as text.
+// OptionSQL is the SQL of an option's value: numbers, true and false, quotations, and brackets
+// unchanged, other words as text.
 func OptionSQL(key, value string) string {
 	v := strings.TrimSpace(value)
 	_, notNumber := strconv.ParseFloat(v, 64)
@@ -40,10 +40,10 @@ func OptionSQL(key, value string) string {
 
 var optionForm = regexp.MustCompile(`^[A-Za-z_]+$`)
 
-// OptionFlags are the flags of the options that have one of their own.
+// OptionFlags are the flags for options with a flag of their own.
 var OptionFlags = map[string]string{"method": "--method NAME", "prior": "--prior FILE"}
 
-// ParseOptions cuts flags key=value into pairs, the keys as the list of options has them.
+// ParseOptions splits flags key=value into pairs, with canonical keys.
 func ParseOptions(flags []string) ([][2]string, error) {
 	var out [][2]string
 	for _, f := range flags {
@@ -70,8 +70,8 @@ func ParseOptions(flags []string) ([][2]string, error) {
 	return out, nil
 }
 
-// Settings decodes constants among option flags without calling a function of SQL:
-// their values are those of the SQL that it would be given.
+// Settings decodes constants among option flags without calling an SQL function: their values are
+// those of the SQL that the function would get.
 func Settings(s *duck.Session, specs option.Specs, flags [][2]string) (*option.Settings, error) {
 	var failed error
 	out, err := specs.Decode(func(yield func(string, option.Source) bool) {
@@ -115,7 +115,7 @@ func arrowAccepts(flags [][2]string) error {
 	return nil
 }
 
-// MethodNames are the methods of bglm fit: those with something to store.
+// MethodNames are the methods of bglm fit: those whose result can be stored.
 func MethodNames() []string {
 	return append([]string{engine.Auto}, engine.Names(engine.Weights, engine.Classes, engine.Process)...)
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// sampleRows is how many rows at least the fit is of that the first pass expands around: as many more
-// as have sampleEntries, up to three times as many.
+// sampleRows is the least number of rows in the sample whose fit the first pass expands around:
+// more if these have fewer than sampleEntries entries, up to three times as many.
 const sampleRows, sampleEntries = 100_000, 2_000_000
 
-// priorKeys are options that give a prior, under which none is learnt unasked: option.Settings.PriorGiven.
+// priorKeys are options that give a prior, so that none is learnt unasked (Settings.PriorGiven).
 var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance", "priors", "prior"}
 
-// integrating are options of what is integrated over.
+// integrating are options about what is integrated out.
 var integrating = []string{"integrate", "sd_scale", "sd_freedom", "dispersion_scale", "dispersion_freedom"}
 
-// Chained says whether a pass goes on from the merged state of the one before, the table around
-// having that, instead of its fit.
+// Chained reports whether a pass continues from the merged state of the one before, which is then
+// in the table around, instead of from its fit.
 func (j *Job) Chained() bool {
 	p := j.passes()
 	return p != nil && p.Chained
 }
 
-// passes is what the method says of passes, nil where it takes none.
+// passes describes the passes of the method, nil if it has none.
 func (j *Job) passes() *engine.Passes {
 	if m, err := engine.Find(j.Method); err == nil {
 		return m.Passes
@@ -36,11 +36,11 @@ func (j *Job) passes() *engine.Passes {
 	return nil
 }
 
-// sites is the option of passes that says whose they are.
+// sites is the option of passes that names their method.
 const sites = "method"
 
-// CheckPasses reports a job that is not fitted by passes over rows that are not kept, and says
-// what method 'auto' asks of laplace: prior variances that are learnt where no prior is given.
+// CheckPasses reports a job that cannot be fitted by passes over rows that are not kept, and sets
+// what method 'auto' asks of laplace: to learn prior variances if no prior is given.
 func (j *Job) CheckPasses() error {
 	var names []string
 	for _, m := range engine.Passing() {
@@ -58,7 +58,7 @@ func (j *Job) CheckPasses() error {
 	full := func(o Setting) bool {
 		return o.Key == "covariance" && strings.Trim(strings.ToLower(o.SQL), "'") == p.Covariance
 	}
-	if p.Covariance != "" { // there is no other here
+	if p.Covariance != "" { // there is no other form here
 		j.Options = slices.DeleteFunc(j.Options, full)
 	}
 	allowed := option.For("newton_state").Without("around", sites)
@@ -83,13 +83,13 @@ func (j *Job) CheckPasses() error {
 	return nil
 }
 
-// Constants is the STRUCT of the options that are the same in all rows.
+// Constants is the STRUCT of the options that do not vary by row.
 func (j *Job) Constants() string {
 	return j.OptionsOf(func(key string) bool { return !slices.Contains(RowKeys, key) })
 }
 
-// Sample makes the table sample of rows drawn from those of src, and the table around of its fit
-// at the mode.
+// Sample creates the table sample with rows drawn from those of src, and the table around with its
+// fit at the mode.
 func (j *Job) Sample(src *Source) error {
 	k, err := j.entries(src)
 	if err != nil {
@@ -112,17 +112,17 @@ func (j *Job) sampling() string {
 	return j.OptionsOf(func(key string) bool { return !slices.Contains(integrating, key) && key != sites }, Setting{Key: "integrate", SQL: "false"})
 }
 
-// passCost and solveCost are nanoseconds of a row in a pass, and of a step by cube of weights: by
-// what a step on a sample has to be cheaper than the pass that it may save.
+// passCost and solveCost are the nanoseconds for a row in a pass, and for a step per cubed number
+// of weights: a step on a sample must be cheaper, worth times, than the pass that it may save.
 const (
 	passCost, solveCost = 400, 0.1
 	worth               = 8
 )
 
-// Nearer brings the table fits, of the step after a pass around the fit of the table around,
-// nearer to the mode: by as many steps that know from the table sample what the likelihood has
-// beyond the parabola of the pass, where these cost little beside a pass. A step that fails is none. Where prior variances are learnt, which
-// a sample's curvature would lead astray, and for sites of ep, there are none either.
+// Nearer moves the table fits, the step after a pass around the fit in the table around, nearer to
+// the mode: by steps that take from the table sample what the likelihood has beyond the parabola of
+// the pass, if these are cheap compared to a pass. A step that fails is ignored. There are none if
+// prior variances are learnt, which a sample's curvature would mislead, nor for sites of ep.
 func (j *Job) Nearer(steps int, solve func() error) error {
 	all, err := j.state("FROM pass")
 	if err != nil {
@@ -155,13 +155,13 @@ func (j *Job) Nearer(steps int, solve func() error) error {
 			err = solve()
 		}
 		if err != nil {
-			return j.s.Ctx.Err() // the step before is as good as it was
+			return j.s.Ctx.Err() // the step before is still valid
 		}
 	}
 	return nil
 }
 
-// state is that of a query.
+// state is the state that a query returns.
 func (j *Job) state(query string) (*laplace.Pass, error) {
 	var b []byte
 	if err := j.s.Row(query, &b); err != nil {
@@ -170,14 +170,14 @@ func (j *Job) state(query string) (*laplace.Pass, error) {
 	return laplace.DecodePass(b)
 }
 
-// Pass makes the table pass: the state of a pass over the rows of src around the fit (Chained: the
-// state) of the table around, where that is there, and the options to solve it.
+// Pass creates the table pass: the state of a pass over the rows of src, around the fit (if
+// Chained, the state) in the table around if that exists, and the options to solve it.
 func (j *Job) Pass(src *Source, what string, around bool) error {
 	var more []Setting
 	if around {
 		from := "fit"
 		if j.Chained() {
-			from = "[state]" // which is not copied for each chunk of rows
+			from = "[state]" // a list is not copied for each chunk of rows
 		}
 		more = append(more, Setting{Key: "around", SQL: "(SELECT " + from + " FROM around)"})
 	}

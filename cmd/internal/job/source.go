@@ -14,31 +14,31 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Data says where the rows come from, as the flags of the batch commands do.
+// Data describes where the rows come from, with the fields of the batch commands' flags.
 type Data struct {
 	Data   []string // files, globs, - for the standard input
-	Format string   // "" as the extensions say
+	Format string   // "" for that of the extensions
 	Table  string   // of a DuckDB file
 	Where  string   // SQL
 	Files  []string // more of Data
 }
 
-// Source is rows that DuckDB can read.
+// Source is the rows in a form that DuckDB can read.
 type Source struct {
 	Kind  string
-	Files []string // as the user named them, globs expanded
-	Read  []string // what is read for each of them
-	Fits  string   // the file of the fits that score or continue with the rows, "" without
+	Files []string // as named by the user, globs expanded
+	Read  []string // the path that is read for each of them
+	Fits  string   // the file of the fits that score or continue with the rows, "" if none
 
 	from  string // SQL: a relation
-	how   string // SQL: arguments of the reader besides union's
+	how   string // SQL: arguments of the reader other than union's
 	where string
-	told  bool // renamed has been said
+	told  bool // renamed has been reported
 	parts []part
 	s     *duck.Session
 }
 
-// All are the data files named, globs expanded in their order.
+// All returns the data files named, globs expanded in order.
 func (d *Data) All() ([]string, error) {
 	var out []string
 	for _, name := range slices.Concat(d.Data, d.Files) {
@@ -65,7 +65,7 @@ func (d *Data) All() ([]string, error) {
 	return out, nil
 }
 
-// Kind is the one format of all files.
+// Kind is the common format of all files.
 func (d *Data) Kind(names []string) (string, error) {
 	kind := d.Format
 	for _, f := range names {
@@ -88,8 +88,8 @@ func (d *Data) Kind(names []string) (string, error) {
 	return kind, nil
 }
 
-// Open makes the data readable. Arrow files and the standard input go through a
-// temporary file: DuckDB reads files, and more than once.
+// Open makes the data readable. Arrow files and the standard input are copied to a temporary file:
+// DuckDB reads files, and more than once.
 func Open(s *duck.Session, d Data) (*Source, error) {
 	names, err := d.All()
 	if err != nil {
@@ -119,7 +119,7 @@ func Open(s *duck.Session, d Data) (*Source, error) {
 			}
 		case strings.Contains(f, "://"):
 		default:
-			if kind != "duckdb" { // which a job may write to
+			if kind != "duckdb" { // a job may write to it
 				s.Reads(f)
 			}
 			if err := files.Check(f, kind); err != nil {
@@ -145,8 +145,8 @@ func Open(s *duck.Session, d Data) (*Source, error) {
 	return src, nil
 }
 
-// wideDecimals finds decimals of more than 38 digits that DuckDB reads wrongly, by a power of 256 too large:
-// those whose bytes are no whole words of 8.
+// wideDecimals finds decimals of more than 38 digits that DuckDB misreads, by a power of 256 too
+// large: those whose bytes are not whole words of 8.
 func (src *Source) wideDecimals() error {
 	var file, column string
 	var digits, scale int64
@@ -159,19 +159,19 @@ func (src *Source) wideDecimals() error {
 	return fmt.Errorf("%s: column %s is DECIMAL(%d, %d), which DuckDB reads wrongly; allowed: up to 38 digits; bglm fit --engine arrow reads more", src.FileName(file), column, digits, scale)
 }
 
-// Literal is a path in which DuckDB finds nothing to expand: a file that is called
-// a[1].csv would else be read as a1.csv.
+// Literal is a path in which DuckDB expands nothing: a file called a[1].csv would otherwise be read
+// as a1.csv.
 func Literal(path string) (string, error) {
 	if !strings.ContainsAny(path, "*?[") {
 		return path, nil
 	}
-	return filepath.Abs(path) // what DuckDB calls it then
+	return filepath.Abs(path) // DuckDB then reports it so
 }
 
-// globless escapes what DuckDB would expand.
+// globless escapes DuckDB's wildcards.
 var globless = strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]")
 
-// FileList is a list of file names in SQL, which DuckDB does not expand.
+// FileList is a list of file names in SQL, not expanded by DuckDB.
 func FileList(names []string) string {
 	var out []string
 	for _, f := range names {
@@ -185,10 +185,10 @@ func FileList(names []string) string {
 
 var readers = map[string]string{"parquet": "read_parquet", "arrow": "read_parquet", "csv": "read_csv", "json": "read_json"}
 
-// arguments of the reader, after the files.
+// arguments are the arguments of the reader after the files.
 func (src *Source) arguments() string { return src.union() + src.how }
 
-// one is arguments for one of the files, which may lack columns.
+// one is arguments for a single file, which may lack columns.
 func (src *Source) one() string {
 	if src.Kind == "csv" {
 		return ""
@@ -196,8 +196,8 @@ func (src *Source) one() string {
 	return src.how
 }
 
-// notOneMap keeps the columns of a JSON file apart: of more than 200 DuckDB makes one, a MAP called json.
-// Objects inside columns may be MAPs, unless the columns are so many.
+// notOneMap separates the columns of a JSON file: DuckDB reads more than 200 as one MAP called
+// json. Objects inside columns may be MAPs, unless there are so many columns.
 func (src *Source) notOneMap(list string) error {
 	cols, err := src.s.Describe("FROM read_json(" + list + src.union() + ")")
 	if err == nil && len(cols) == 1 && cols[0].Name == "json" && strings.HasPrefix(cols[0].Type, "MAP(") {
@@ -206,8 +206,8 @@ func (src *Source) notOneMap(list string) error {
 	return src.Blame(err)
 }
 
-// union makes the columns of several files agree by name, in a type that holds the
-// values of all; else the first file's types would be forced on the others.
+// union makes the columns of several files match by name, with a type for the values of all;
+// otherwise the first file's types would be imposed on the others.
 func (src *Source) union() string {
 	if len(src.Read) > 1 {
 		return ", union_by_name = true"
@@ -215,7 +215,7 @@ func (src *Source) union() string {
 	return ""
 }
 
-// relation is what stands after FROM.
+// relation is the relation for FROM.
 func (src *Source) relation(table string) (string, error) {
 	list := FileList(src.Read)
 	if f, ok := readers[src.Kind]; ok {
@@ -262,8 +262,8 @@ func (src *Source) Rows() string {
 	return "(FROM " + src.from + " WHERE " + src.where + ")"
 }
 
-// Numbered is Rows with the columns bglm_file and bglm_row, which counts all rows of a
-// file from 1. Columns of the data may have the names that DuckDB gives these.
+// Numbered is Rows with the columns bglm_file and bglm_row, which counts all rows of a file from 1.
+// Columns of the data may have DuckDB's names for these.
 func (src *Source) Numbered() string {
 	list := FileList(src.Read)
 	var all string
@@ -281,16 +281,16 @@ func (src *Source) Numbered() string {
 	return "(FROM " + all + " WHERE " + src.where + ")"
 }
 
-// has says whether the data have a column of that name.
+// has reports whether the data have a column of that name.
 func (src *Source) has(name string) bool {
 	cols, err := src.s.Describe("FROM " + src.from)
 	return err == nil && slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, name) })
 }
 
-// name is how the user called file i.
+// name is the user's name for file i.
 func (src *Source) name(i int) string { return src.FileName(src.Read[i]) }
 
-// Names is how the user called the files.
+// Names are the user's names for the files.
 func (src *Source) Names() (out []string) {
 	for i := range src.Read {
 		out = append(out, src.name(i))
@@ -298,7 +298,7 @@ func (src *Source) Names() (out []string) {
 	return out
 }
 
-// FileName is how the user called a file that is read.
+// FileName is the user's name for a file that is read.
 func (src *Source) FileName(read string) string {
 	if i := slices.Index(src.Read, read); i >= 0 {
 		if src.Files[i] == "-" {

@@ -15,7 +15,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/files"
 )
 
-// spool copies the standard input to a temporary file, once: another source of the session has that copy.
+// spool copies the standard input to a temporary file, once: other sources of the session share the copy.
 func (src *Source) spool() (path string, err error) {
 	s := src.s
 	if s.Spooled.Path == "" {
@@ -69,7 +69,7 @@ func (u *untilDone) Read(p []byte) (int, error) {
 	return u.Reader.Read(p)
 }
 
-// SpoolArrow turns an Arrow IPC file, or a stream, into a temporary Parquet file.
+// SpoolArrow converts an Arrow IPC file, or a stream, to a temporary Parquet file.
 func SpoolArrow(s *duck.Session, name string, in *bufio.Reader, i int) (string, error) {
 	r, err := openArrow(s, name, in)
 	if err != nil {

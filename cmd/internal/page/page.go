@@ -1,4 +1,4 @@
-// Package page makes a report's one HTML page, which needs no network.
+// Package page builds a report's single HTML page, which needs no network.
 package page
 
 import (
@@ -21,25 +21,25 @@ var text string
 
 var pageTemplate = template.Must(template.New("page").Parse(text))
 
-// Fact is a value under a name.
+// Fact is a named value.
 type Fact struct {
 	Key, Value string
-	Wide       bool // it has a line of its own
+	Wide       bool // on a line of its own
 }
 
-// Cell is one of a table, a text or a number.
+// Cell is a cell of a table, a text or a number.
 type Cell struct {
 	Text   string
 	Number bool
 }
 
-// Text is a cell of text.
+// Text returns a text cell.
 func Text(s string) Cell { return Cell{s, false} }
 
-// Number is a cell of a number, as it is printed.
+// Number returns a number cell, in its printed form.
 func Number(s string) Cell { return Cell{s, true} }
 
-// Long says whether a text is broken into lines.
+// Long reports whether a text wraps.
 func (c Cell) Long() bool { return !c.Number && utf8.RuneCountInString(c.Text) > 26 }
 
 // Table has rows as long as its head.
@@ -48,7 +48,7 @@ type Table struct {
 	Rows [][]Cell
 }
 
-// Filled is the table without the columns in which nothing stands.
+// Filled is the table without empty columns.
 func (t *Table) Filled() *Table {
 	some := func(k int) bool {
 		return slices.ContainsFunc(t.Rows, func(row []Cell) bool { return row[k].Text != "" })
@@ -68,7 +68,7 @@ func (t *Table) Filled() *Table {
 	return out
 }
 
-// CSV is the table as a link's target, to be stored.
+// CSV is the table as a link's target, for download.
 func (t *Table) CSV() template.URL {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -81,7 +81,7 @@ func (t *Table) CSV() template.URL {
 				out[i] = shell.Tame(out[i])
 			}
 		}
-		_ = w.Write(out) // into memory
+		_ = w.Write(out) // writing to memory
 	}
 	line(t.Head)
 	for _, r := range t.Rows {
@@ -101,7 +101,7 @@ type Figure struct {
 // Point is a question and its answer.
 type Point struct{ Question, Answer string }
 
-// Section is a part of a page, of which all but ID and Title may be missing.
+// Section is a part of a page; all except ID and Title are optional.
 type Section struct {
 	ID, Title, Text string
 	Doc             string // a page of the documentation
@@ -111,17 +111,17 @@ type Section struct {
 	Table           *Table
 }
 
-// DocURL is where the section's documentation stands.
+// DocURL is the address of the section's documentation.
 func (s Section) DocURL() string { return "https://github.com/bglm/bglm/blob/main/docs/" + s.Doc }
 
 var flagName = regexp.MustCompile(`--[a-z]+(-[a-z]+)*`)
 
-// Markup is the text, whose flags stay in one line.
+// Markup is the text, with each flag kept on one line.
 func (s Section) Markup() template.HTML {
 	return template.HTML(flagName.ReplaceAllString(template.HTMLEscapeString(s.Text), `<span class="o">$0</span>`))
 }
 
-// Page is a report: its sections, and a card of what the model is.
+// Page is a report: its sections, and a card that describes the model.
 type Page struct {
 	Title, Lead string
 	Warnings    []string
@@ -131,10 +131,10 @@ type Page struct {
 	Charts      []*chart.Chart
 }
 
-// darkPalette are the colours of chart.Palette on a dark ground.
+// darkPalette has the colours of chart.Palette for a dark background.
 var darkPalette = []template.CSS{"#6cb0f5", "#f39a5c", "#6fcf97", "#c792ea", "#e3c15a", "#ff7b6e", "#5fd0d8", "#a9b3c1"}
 
-// New is a page without sections.
+// New returns a page without sections.
 func New(title string) *Page {
 	p := &Page{Title: title, Dark: darkPalette}
 	for _, c := range chart.Palette {
@@ -143,7 +143,7 @@ func New(title string) *Page {
 	return p
 }
 
-// Add ends the page with a section and its charts.
+// Add appends a section and its charts to the page.
 func (p *Page) Add(s Section, charts ...*chart.Chart) {
 	for _, c := range charts {
 		p.Charts = append(p.Charts, c)
@@ -152,10 +152,10 @@ func (p *Page) Add(s Section, charts ...*chart.Chart) {
 	p.Sections = append(p.Sections, s)
 }
 
-// wideFact is how long a value of the card is that has a line of its own.
+// wideFact is the length above which a value of the card gets a line of its own.
 const wideFact = 28
 
-// About adds a fact to the card, none without a value.
+// About adds a fact to the card, unless its value is empty.
 func (p *Page) About(key, value string) {
 	if value != "" {
 		p.Card = append(p.Card, Fact{Key: key, Value: value, Wide: len(value) > wideFact})

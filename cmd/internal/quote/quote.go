@@ -1,12 +1,12 @@
-// Package quote writes names and texts into SQL.
+// Package quote quotes names and texts for SQL.
 package quote
 
 import "strings"
 
-// Name is an identifier in double quotes, whatever it holds.
+// Name is an identifier in double quotes, with any content.
 func Name(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// Text is a text constant in single quotes; zero bytes, at which a statement would end, are put between.
+// Text is a text constant in single quotes; zero bytes, which would end a statement, become chr(0).
 func Text(s string) string {
 	out := "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	if strings.ContainsRune(s, 0) {
@@ -18,7 +18,7 @@ func Text(s string) string {
 // Names are identifiers, separated by commas.
 func Names(names []string) string { return join(names, Name) }
 
-// NamesOf are columns of a table alone, separated by commas: table."a" AS "a".
+// NamesOf are the columns of one table, separated by commas: table."a" AS "a".
 func NamesOf(table string, names []string) string {
 	return join(names, func(n string) string { return table + "." + Name(n) + " AS " + Name(n) })
 }

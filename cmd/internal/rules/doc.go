@@ -1,4 +1,4 @@
-// Package rules holds what the code of this module keeps to: which package may import
-// which, and that packages and exported names are documented. Its tests read the
-// source and need no compiler of C; `make lint` runs them.
+// Package rules has rules that the code of this module obeys: which package may import which, and
+// that packages and exported names are documented. Its tests read the source and need no C
+// compiler; `make lint` runs them.
 package rules

@@ -14,14 +14,14 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// A FIT is a STRUCT of a belief for each feature, which no one reads as text. Boxes show one
-// alone as a card, and those among other columns or rows as a line; the other modes have
-// all of it.
+// A FIT is a STRUCT with a belief for each feature, too long to read as text. Box mode shows a
+// single one as a card, and those among other columns or rows as a line; the other modes show all
+// of it.
 
 // cardTerms is how many terms a card has.
 const cardTerms = 10
 
-// isFit tells whether values of the type are FITs, of bglm_softmax and bglm_gp too.
+// isFit reports whether values of the type are FITs, including those of bglm_softmax and bglm_gp.
 func isFit(t duckdb.TypeInfo) bool {
 	if t == nil {
 		return false
@@ -97,7 +97,7 @@ func (f fitValue) size() string {
 // line is a FIT in a cell.
 func (f fitValue) line() string { return f.head() + ": " + f.size() + ", " + f.text("status") }
 
-// card is a FIT alone.
+// card is a single FIT.
 func (f fitValue) card() []string {
 	out := []string{f.head(), f.size()}
 	var learnt []string
@@ -124,7 +124,7 @@ func (f fitValue) card() []string {
 	return append(append(out, status...), f.terms()...)
 }
 
-// residual is the learnt square root of the dispersion, with its deviation where that is known.
+// residual is the learnt square root of the dispersion, with its standard deviation if known.
 func (f fitValue) residual() []string {
 	l, _ := f["learnt"].([]any)
 	for _, v := range l {
@@ -150,7 +150,7 @@ type cardTerm struct {
 	mean, sd float64
 }
 
-// terms are the intercept and the weights of the largest mean in standard deviations.
+// terms are the intercept and the weights with the largest means in standard deviations.
 func (f fitValue) terms() []string {
 	var all []cardTerm
 	for _, v := range f.beliefs() {
@@ -209,7 +209,7 @@ func (f fitValue) terms() []string {
 	return out
 }
 
-// plural64 is a count with thousands apart.
+// plural64 is a count with thousands separators.
 func plural64(n int64, unit string) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// The line editor asks the terminal where its cursor is before each prompt and
-// waits for the answer, for ever on terminals that give none (those of scripts
-// and of some editors). The shell always ends its output with a line break, so
-// the answer is known: the first column. These two wrappers give it in the
-// terminal's place.
+// The line editor asks the terminal for its cursor position before each prompt and waits for the
+// answer, for ever on terminals that do not answer (those of scripts and of some editors). The
+// shell always ends its output with a line break, so the answer is known: the first column. These
+// two wrappers answer in the terminal's place.
 
 const (
 	cursorQuery  = "\x1b[6n"
@@ -42,7 +41,7 @@ type answeringOutput struct {
 	in  *answeredInput
 }
 
-// Write passes everything on but the question for the cursor.
+// Write passes on everything except the question for the cursor.
 func (a *answeringOutput) Write(p []byte) (int, error) {
 	if string(p) == cursorQuery {
 		a.in.mu.Lock()

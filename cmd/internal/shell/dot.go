@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// dotCommand is one command of the shell itself.
+// dotCommand is a command of the shell itself.
 type dotCommand struct {
 	name string
 	args string
@@ -20,7 +20,7 @@ type dotCommand struct {
 	run  func(s *Shell, ctx context.Context, arg string) error
 }
 
-// dotCommands is filled by a function: .help prints the list it is in.
+// dotCommands is a function since .help prints the list that contains it.
 func dotCommands() []dotCommand {
 	return []dotCommand{
 		{".functions", "", "list the bglm functions", (*Shell).dotFunctions},
@@ -100,7 +100,7 @@ func (s *Shell) dotTimer(_ context.Context, arg string) error {
 	return fmt.Errorf(".timer is %q, allowed are on, off", arg)
 }
 
-// maxReadDepth ends a file that reads itself.
+// maxReadDepth stops a file that reads itself.
 const maxReadDepth = 16
 
 func (s *Shell) dotRead(ctx context.Context, arg string) error {
@@ -154,7 +154,7 @@ func (s *Shell) dotPager(_ context.Context, arg string) error {
 	return fmt.Errorf(".pager is %q, allowed are on, off", arg)
 }
 
-// dotOutput sends results elsewhere. A file holds them whole, whatever the terminal's width.
+// dotOutput redirects results. A file gets them in full, whatever the terminal's width.
 func (s *Shell) dotOutput(_ context.Context, arg string) error {
 	if err := s.closeOutput(); err != nil {
 		return err
@@ -169,11 +169,11 @@ func (s *Shell) dotOutput(_ context.Context, arg string) error {
 	}
 	s.file, s.kept, s.keptFormat = f, s.out, s.format
 	s.out, s.format.Width, s.format.Terminal, s.printed = f, 0, false, false
-	s.format.MaxRows = 0 // until .maxrows says otherwise of the file
+	s.format.MaxRows = 0 // until .maxrows sets it for the file
 	return nil
 }
 
-// closeOutput ends what .output began; the mode chosen since then stays.
+// closeOutput ends the effect of .output; a mode chosen since then stays.
 func (s *Shell) closeOutput() error {
 	if s.file == nil {
 		return nil
@@ -199,7 +199,7 @@ func (s *Shell) dotOpen(ctx context.Context, arg string) error {
 	return err
 }
 
-// dotImport appends to a table by the names of columns.
+// dotImport appends a file to a table, matching columns by name.
 func (s *Shell) dotImport(ctx context.Context, arg string) error {
 	file, table, ok := lastWord(arg)
 	if !ok {
@@ -226,7 +226,7 @@ func (s *Shell) dotImport(ctx context.Context, arg string) error {
 	return nil
 }
 
-// lastWord cuts the last word off, which may be in double quotes and then hold blanks.
+// lastWord splits off the last word, which may be in double quotes and then contain blanks.
 func lastWord(arg string) (before, word string, ok bool) {
 	quoted := false
 	for at := len(arg) - 1; at > 0; at-- {
@@ -240,7 +240,7 @@ func lastWord(arg string) (before, word string, ok bool) {
 	return "", arg, false
 }
 
-// nameParts are the parts of a name between dots, of which those in quotes keep theirs.
+// nameParts splits a name at its dots, except those in quotes.
 func nameParts(name string) []string {
 	out, quoted := []string{""}, false
 	for at := 0; at < len(name); at++ {
@@ -314,7 +314,7 @@ func (s *Shell) dotFunctions(ctx context.Context, _ string) error {
 	return nil
 }
 
-// list prints the first column, one value a line.
+// list prints the first column, one value per line.
 func (s *Shell) list(ctx context.Context, text string) error {
 	return query(ctx, s.conn, text, false, rowFunc(func(v []driver.Value) error { return printFirst(s.out, v) }))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 )
 
-// appendText writes a value as DuckDB's cast to VARCHAR does. t describes the
-// value's type; it may be nil, then the Go type decides alone.
+// appendText writes a value as DuckDB's cast to VARCHAR does. t describes the value's type; if it
+// is nil, the Go type decides alone.
 func appendText(dst []byte, t duckdb.TypeInfo, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -68,10 +68,10 @@ func appendText(dst []byte, t duckdb.TypeInfo, v any) []byte {
 	}
 }
 
-// nesting is how a format writes what is inside a LIST, STRUCT or MAP.
+// nesting is how a format writes the contents of a LIST, STRUCT or MAP.
 type nesting interface {
 	comma() string
-	// field writes the name of a STRUCT's field, key the key of a MAP, with what follows.
+	// field writes the name of a STRUCT's field, key the key of a MAP, each with its separator.
 	field(dst []byte, name string) []byte
 	key(dst []byte, t duckdb.TypeInfo, v any) []byte
 	value(dst []byte, t duckdb.TypeInfo, v any) []byte
@@ -143,7 +143,7 @@ func appendInner(dst []byte, t duckdb.TypeInfo, v any) []byte {
 	}
 }
 
-// needsQuotes: empty, like NULL, blanks at an end, or a character that has a
+// needsQuotes reports text that is empty, like NULL, has outer blanks, or a character with a
 // meaning in the text form of nested values.
 func needsQuotes(s string) bool {
 	if s == "" || strings.EqualFold(s, "NULL") || outerBlank(s[0]) || outerBlank(s[len(s)-1]) {
@@ -267,7 +267,7 @@ func appendDecimal(dst []byte, d duckdb.Decimal) []byte {
 		digits = strings.Repeat("0", scale-len(digits)+1) + digits
 	}
 	cut := len(digits) - scale
-	// A DECIMAL without integer digits has no leading zero to print.
+	// A DECIMAL without integer digits has no leading zero.
 	if whole := digits[:cut]; whole != "0" || d.Width > d.Scale {
 		dst = append(dst, whole...)
 	}

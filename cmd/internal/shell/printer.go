@@ -15,23 +15,23 @@ import (
 // Modes lists the result formats.
 var Modes = []string{"box", "csv", "json", "markdown", "line"}
 
-// DefaultMaxRows is how many rows box mode prints before it cuts.
+// DefaultMaxRows is how many rows box mode prints at most.
 const DefaultMaxRows = 40
 
 // Format says how results are printed.
 type Format struct {
 	// Mode is one of Modes; "" means box.
 	Mode string
-	// MaxRows cuts a result after that many rows; 0 prints all. Below 0 stands
-	// for the default: DefaultMaxRows in box mode, all rows in the others.
+	// MaxRows truncates a result after that many rows; 0 prints all. A negative value is the
+	// default: DefaultMaxRows in box mode, all rows in the others.
 	MaxRows int
 	// Width is the number of terminal columns a box may have; 0 sets no limit.
 	Width int
 	// CSVSafe prefixes text in csv mode with an apostrophe where a spreadsheet would
 	// run it as a formula.
 	CSVSafe bool
-	// Terminal says that the output is one: control characters are escaped in csv
-	// mode too.
+	// Terminal says that the output is a terminal: control characters are then escaped in csv mode
+	// too.
 	Terminal bool
 }
 
@@ -63,8 +63,8 @@ type resultWriter interface {
 	end() error
 }
 
-// newWriter returns the writer of one result. In the modes whose results would
-// run into each other a blank line goes first, unless this is the first result.
+// newWriter returns the writer of one result. In modes whose results would run into each other a
+// blank line comes first, unless this is the first result.
 func newWriter(out io.Writer, f Format, first bool) resultWriter {
 	if f.Mode == "csv" || f.Mode == "json" {
 		out = ForTerminal(out, f.Terminal)
@@ -88,8 +88,8 @@ func newWriter(out io.Writer, f Format, first bool) resultWriter {
 	}
 }
 
-// csvWriter writes one line for each row, after RFC 4180. NULL is an empty
-// field, the empty text a pair of quotes.
+// csvWriter writes one line per row, as in RFC 4180. NULL is an empty field, empty text a pair of
+// quotes.
 type csvWriter struct {
 	out   *bufio.Writer
 	cols  []column
@@ -127,7 +127,7 @@ func (w *csvWriter) row(values []driver.Value) error {
 	return w.out.WriteByte('\n')
 }
 
-// Formula holds the characters that make a spreadsheet run a cell if they are first.
+// Formula has the first characters that make a spreadsheet run a cell.
 const Formula = "=+-@\t\r\n"
 
 // Tame prefixes text that a spreadsheet would run with an apostrophe.
@@ -211,7 +211,7 @@ func (w *jsonWriter) end() error {
 	return w.out.Flush()
 }
 
-// appendRawJSON copies a JSON text, or quotes it if it is none.
+// appendRawJSON copies a JSON text, or quotes it if it is invalid.
 func appendRawJSON(dst []byte, s string) []byte {
 	if json.Valid([]byte(s)) {
 		return append(dst, s...)
@@ -219,7 +219,7 @@ func appendRawJSON(dst []byte, s string) []byte {
 	return appendJSONString(dst, s)
 }
 
-// lineWriter writes `name = value`, one value a line, a blank line after rows.
+// lineWriter writes `name = value`, one value per line, a blank line after rows.
 type lineWriter struct {
 	out   *bufio.Writer
 	lead  string
@@ -257,7 +257,7 @@ func (w *lineWriter) row(values []driver.Value) error {
 
 func (w *lineWriter) end() error { return w.out.Flush() }
 
-// markdownWriter writes a pipe table, as GitHub reads it.
+// markdownWriter writes a pipe table for GitHub.
 type markdownWriter struct {
 	out   *bufio.Writer
 	lead  string
@@ -319,8 +319,8 @@ func (w *tableWriter) begin(cols []column) error {
 	return nil
 }
 
-// A cell wider than this is cut in a box even without a terminal's limit to its
-// width, so that a model of a million weights does not fill the screen.
+// A cell wider than this is cut in a box even if the terminal sets no limit, so that a model of a
+// million weights does not fill the screen.
 const maxCell = 4096
 
 func (w *tableWriter) row(values []driver.Value) error {
@@ -350,7 +350,7 @@ func (w *tableWriter) row(values []driver.Value) error {
 func (w *tableWriter) end() error {
 	switch {
 	case len(w.cols) == 2 && w.cols[0].name == "explain_key":
-		// Query plans are drawings: a box around them would only tear them.
+		// Query plans are drawings, which a box would distort.
 		for _, r := range w.rows {
 			fmt.Fprintln(w.out, Message(strings.TrimRight(r[1], "\n")))
 		}
@@ -439,8 +439,7 @@ func plural(n int, unit string) string {
 	return plural64(int64(n), unit)
 }
 
-// pick cuts the cells of the shown columns to their widths; -1 stands for the
-// columns left out.
+// pick cuts the cells of the shown columns to their widths; -1 stands for omitted columns.
 func pick(show []int, cells []string, widths []int) table.Row {
 	row := make(table.Row, len(show))
 	for i, j := range show {
@@ -461,9 +460,8 @@ const (
 	narrowest = 10
 )
 
-// fit reduces widths so that the box has at most total columns, the widest
-// first, and returns which columns to show; -1 marks the gap where columns of
-// the middle are left out.
+// fit reduces widths so that the box has at most total columns, the widest first, and returns which
+// columns to show; -1 marks the gap where columns in the middle are omitted.
 func fit(widths []int, total int) []int {
 	show := make([]int, len(widths))
 	for i := range show {
@@ -501,8 +499,8 @@ func fit(widths []int, total int) []int {
 	return show
 }
 
-// room is the width of a box over some columns, and its least: each column adds two
-// blanks and a rule, the box one more rule.
+// room is the current and the least width of a box over some columns: each column adds two blanks
+// and a rule, the box one more rule.
 func room(widths, cols []int) (used, least int) {
 	used, least = 1, 1
 	for _, j := range cols {
@@ -516,15 +514,15 @@ func room(widths, cols []int) (used, least int) {
 	return used, least
 }
 
-// narrow reduces the widest of the columns shown, all alike, until the box has the total
-// or none is left to reduce.
+// narrow reduces the widest of the columns shown, all equally, until the box fits total or none can
+// be reduced.
 func narrow(widths, show []int, total int) {
 	for {
 		used, _ := room(widths, show)
 		if used <= total {
 			return
 		}
-		// Bring the widest columns down to the next width, all alike.
+		// Reduce the widest columns to the next width, all equally.
 		widest, second, count := 0, 0, 0
 		for _, j := range show {
 			if j < 0 {

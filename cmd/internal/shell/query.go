@@ -25,7 +25,7 @@ type column struct {
 	text bool
 }
 
-// numeric tells whether values line up at the right.
+// numeric reports whether values are aligned at the right.
 func (c column) numeric() bool {
 	if c.text {
 		return false
@@ -57,11 +57,10 @@ func (c column) appendJSON(dst []byte, v any) []byte {
 	return appendJSON(dst, c.info, v)
 }
 
-// query runs one statement on the connection and sends its result to w; asJSON
-// tells whether w wants what the driver cannot hand over as JSON or as text. The
-// driver's statement type is used below database/sql, since it alone tells
-// the kind of the statement and the exact column types. Cancelling ctx
-// interrupts DuckDB; the connection stays usable.
+// query runs one statement on the connection and sends its result to w; asJSON says whether w wants
+// values that the driver cannot deliver as JSON or as text. The driver's statement type is used
+// below database/sql, since only it gives the kind of the statement and the exact column types.
+// Cancelling ctx interrupts DuckDB; the connection stays usable.
 func query(ctx context.Context, conn *sql.Conn, text string, asJSON bool, w resultWriter) error {
 	return conn.Raw(func(dc any) error {
 		c, ok := dc.(*duckdb.Conn)
@@ -75,14 +74,14 @@ func query(ctx context.Context, conn *sql.Conn, text string, asJSON bool, w resu
 		defer st.Close()
 		err = stream(ctx, st, cols, w)
 		if err != nil && wrapped {
-			// The statement stands one line lower than the user wrote it.
+			// The statement is one line lower than the user wrote it.
 			err = renumber(err, -1)
 		}
 		return err
 	})
 }
 
-// prepare binds the statement, wrapped in another one where wrap asks for it.
+// prepare binds the statement, wrapped in another one if wrap requires it.
 func prepare(ctx context.Context, c *duckdb.Conn, text string, asJSON bool) (st *duckdb.Stmt, cols []column, wrapped bool, err error) {
 	st, err = prepareOne(ctx, c, text)
 	if err != nil {
@@ -133,10 +132,10 @@ func describe(st *duckdb.Stmt) ([]column, error) {
 	return cols, nil
 }
 
-// wrap lets DuckDB turn those columns into text that the driver cannot hand
-// over as they are: VARIANT, STRUCTs without names, moments in the session's
-// time zone, and JSON, which the driver would parse and so lose the digits of
-// long numbers. It returns nil where the plain statement serves.
+// wrap makes DuckDB convert to text those columns that the driver cannot deliver as they are:
+// VARIANT, STRUCTs without names, moments in the session's time zone, and JSON, which the driver
+// would parse and so lose the digits of long numbers. It returns nil if the plain statement
+// suffices.
 func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, cols []column, asJSON bool) (*duckdb.Stmt, []column) {
 	if t, err := st.StatementType(); err != nil || t != duckdb.STATEMENT_TYPE_SELECT {
 		return nil, nil
@@ -159,7 +158,7 @@ func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, col
 		names[i] = "c" + strconv.Itoa(i)
 		sel[i] = names[i]
 		out[i] = col
-		// To the driver JSON is VARCHAR, above all inside other types.
+		// For the driver JSON is VARCHAR, in particular inside other types.
 		isJSON := types[i] == "JSON"
 		if !isJSON && !strings.Contains(types[i], "JSON") && !anyLeaf(col.info, opaque) {
 			continue
@@ -181,7 +180,7 @@ func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, col
 	return ws, out
 }
 
-// opaque tells whether the driver cannot deliver values of the type faithfully.
+// opaque reports whether the driver cannot deliver values of the type faithfully.
 func opaque(t duckdb.Type) bool {
 	switch t {
 	case duckdb.TYPE_INVALID, duckdb.TYPE_ANY, duckdb.TYPE_VARIANT, duckdb.TYPE_GEOMETRY, duckdb.TYPE_TIMESTAMP_TZ:
@@ -190,8 +189,8 @@ func opaque(t duckdb.Type) bool {
 	return false
 }
 
-// anyLeaf tells whether f holds for the type or one nested in it. A type the
-// driver cannot describe counts as TYPE_INVALID.
+// anyLeaf reports whether f holds for the type or one nested in it. A type that the driver cannot
+// describe counts as TYPE_INVALID.
 func anyLeaf(t duckdb.TypeInfo, f func(duckdb.Type) bool) bool {
 	if f(kind(t)) {
 		return true
@@ -205,7 +204,7 @@ func anyLeaf(t duckdb.TypeInfo, f func(duckdb.Type) bool) bool {
 	case *duckdb.ArrayDetails:
 		return anyLeaf(d.Child, f)
 	case *duckdb.MapDetails:
-		// The driver has no keys of nested types.
+		// The driver does not support keys of nested types.
 		if nested(d.Key) && f(duckdb.TYPE_INVALID) {
 			return true
 		}
@@ -234,7 +233,7 @@ func nested(t duckdb.TypeInfo) bool {
 	return false
 }
 
-// typeNames asks DuckDB for the column types of a query in SQL's own words.
+// typeNames asks DuckDB for the column types of a query, as written in SQL.
 func typeNames(ctx context.Context, c *duckdb.Conn, text string) []string {
 	st, err := prepareOne(ctx, c, "SELECT column_type FROM (DESCRIBE\n"+text+"\n)")
 	if err != nil {
@@ -253,7 +252,7 @@ func typeNames(ctx context.Context, c *duckdb.Conn, text string) []string {
 	return names
 }
 
-// stream executes the statement and hands its rows over, one at a time.
+// stream executes the statement and passes its rows on, one at a time.
 func stream(ctx context.Context, st *duckdb.Stmt, cols []column, w resultWriter) (err error) {
 	kindOf, err := st.StatementType()
 	if err != nil {
@@ -263,8 +262,8 @@ func stream(ctx context.Context, st *duckdb.Stmt, cols []column, w resultWriter)
 	if err != nil {
 		return err
 	}
-	// Closing the rows gives the statement back; its result was read in full or
-	// is of no more interest.
+	// Closing the rows releases the statement; its result was read completely or is no longer
+	// needed.
 	defer rows.Close()
 	names := rows.Columns()
 	if silent(kindOf, names) {
@@ -303,8 +302,8 @@ func stream(ctx context.Context, st *duckdb.Stmt, cols []column, w resultWriter)
 	}
 }
 
-// silent: statements that change something answer with a single column Count or
-// Success, which is no result to print.
+// silent reports statements that change something: their single column Count or Success is no
+// result to print.
 func silent(t duckdb.StmtType, names []string) bool {
 	switch t {
 	case duckdb.STATEMENT_TYPE_SELECT, duckdb.STATEMENT_TYPE_EXPLAIN:

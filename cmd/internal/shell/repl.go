@@ -37,10 +37,9 @@ func historyFile() string {
 	return filepath.Join(home, ".bglm_history")
 }
 
-// REPL reads statements from the terminal until Ctrl-D or .quit. Errors are
-// printed and do not end it. Ctrl-C drops the line being typed, or interrupts
-// the running statement. Prompts go to terminal, so that results can be
-// redirected.
+// REPL reads statements from the terminal until Ctrl-D or .quit. Errors are printed and do not end
+// it. Ctrl-C discards the line being typed, or interrupts the running statement. Prompts go to
+// terminal, so that results can be redirected.
 func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 	rl, err := s.readline(terminal)
 	if err != nil {
@@ -99,7 +98,7 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 				rl.SaveToHistory(h)
 			}
 			typed = nil
-			// Blanks behind the semicolon do not belong to the next statement.
+			// Blanks after the semicolon are not part of the next statement.
 			sp.Rest()
 		}
 		s.answer(ctx, sigs, sts)
@@ -110,7 +109,7 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 func (s *Shell) readline(terminal io.Writer) (*readline.Instance, error) {
 	history := historyFile()
 	if history != "" {
-		// Statements may hold data: the file is the user's alone.
+		// Statements may contain data: only the user can read the file.
 		if f, err := os.OpenFile(history, os.O_CREATE|os.O_RDWR, 0o600); err == nil {
 			f.Close()
 		} else {
@@ -149,7 +148,7 @@ func (s *Shell) answer(ctx context.Context, sigs chan os.Signal, sts []Statement
 	}
 }
 
-// Waiting says what an interrupted statement still waits for.
+// Waiting says what an interrupted statement is still waiting for.
 func Waiting() string {
 	what := "DuckDB"
 	if m := udf.Solving(); m != "" {
@@ -164,11 +163,11 @@ func (s *Shell) report(err error) {
 	}
 }
 
-// waitFor is after what time the shell says what holds up an interrupted statement.
+// waitFor is the delay before the shell says what holds up an interrupted statement.
 const waitFor = time.Second
 
-// interruptible runs f with a context that the next signal cancels. Where f does not
-// give way, the shell says what it waits for, and from then on a signal ends the process.
+// interruptible runs f with a context that the next signal cancels. If f does not return, the shell
+// says what it is waiting for, and from then on a signal ends the process.
 func (s *Shell) interruptible(ctx context.Context, sigs <-chan os.Signal, f func(context.Context) error) error {
 	select {
 	case <-sigs: // pressed before the statement
@@ -205,9 +204,9 @@ func (s *Shell) interruptible(ctx context.Context, sigs <-chan os.Signal, f func
 	return err
 }
 
-// historyEntries joins the lines of a statement to one entry, since the
-// history knows only lines. Where a line break matters (inside quotes, after a
-// line comment) each line stays a separate entry.
+// historyEntries joins the lines of a statement into one entry, since the history consists of
+// lines. If a line break matters (inside quotes, after a line comment) each line stays a separate
+// entry.
 func historyEntries(lines []string) []string {
 	if len(lines) == 0 {
 		return nil
@@ -230,7 +229,7 @@ func historyEntries(lines []string) []string {
 // completer offers DuckDB's own completions on Tab.
 type completer struct{ s *Shell }
 
-// Do returns what may follow the text before the cursor, as readline wants it.
+// Do returns what may follow the text before the cursor, in readline's form.
 func (c *completer) Do(line []rune, pos int) ([][]rune, int) {
 	before := string(line[:pos])
 	if isDot(before) {

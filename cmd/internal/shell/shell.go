@@ -1,6 +1,5 @@
-// Package shell is the SQL shell behind `bglm sql`: it cuts text into
-// statements, runs them in DuckDB with the bglm functions loaded, and prints
-// the results.
+// Package shell is the SQL shell behind `bglm sql`: it splits text into statements, runs them in
+// DuckDB with the bglm functions loaded, and prints the results.
 //
 // A Shell has one connection. Its Run methods read from a text, a file or
 // standard input and stop at the first error; REPL talks to a terminal and goes
@@ -37,7 +36,7 @@ type Options struct {
 	ReadOnly bool
 	// Format is how results are printed.
 	Format Format
-	// Stdin is what statements read as '/dev/stdin'; nil if they may not.
+	// Stdin is what statements read as '/dev/stdin'; nil if they must not.
 	Stdin io.Reader
 	// Stdout receives results, Stderr messages.
 	Stdout, Stderr io.Writer
@@ -51,12 +50,12 @@ type Shell struct {
 	out     io.Writer
 	errOut  io.Writer
 	timer   bool
-	printed bool // some result
+	printed bool // a result was printed
 	depth   int  // nesting of .read
 	stdin   io.Reader
 	spool   string // the temporary copy of stdin
 
-	file       *os.File // of .output, with what it took the place of
+	file       *os.File // of .output, with the writer and format that it replaces
 	kept       io.Writer
 	keptFormat Format
 	screen     *os.File // the terminal of REPL, nil elsewhere
@@ -104,7 +103,7 @@ func connect(ctx context.Context, what string, o Options) (*sql.DB, *sql.Conn, e
 	return db, conn, nil
 }
 
-// openError drops the driver's words in front of DuckDB's message.
+// openError removes the driver's prefix from DuckDB's message.
 func openError(what, name string, err error) error {
 	msg := err.Error()
 	if _, rest, ok := strings.Cut(msg, "could not connect to database: "); ok {
@@ -113,12 +112,11 @@ func openError(what, name string, err error) error {
 	return &messageError{fmt.Sprintf("%s %s: %s", what, name, msg), err}
 }
 
-// NoDownloads, behind the name of a database, keeps DuckDB from fetching an extension of its own,
-// which is a program, where a statement needs one: INSTALL does it where that is wanted.
+// NoDownloads, appended to the name of a database, keeps DuckDB from downloading an extension,
+// which is a program, when a statement needs one: INSTALL does it if wanted.
 const NoDownloads = "?autoinstall_known_extensions=false"
 
-// dsn names the database for the driver, which reads what follows a question
-// mark for options.
+// dsn names the database for the driver, which reads what follows a question mark as options.
 func dsn(o Options) (string, error) {
 	if strings.Contains(o.DB, "?") {
 		return "", fmt.Errorf("--db %s: the name holds a question mark, which is not allowed", o.DB)
@@ -137,13 +135,13 @@ func (s *Shell) Close() error {
 	return errors.Join(s.closeOutput(), s.conn.Close(), s.db.Close())
 }
 
-// Error is a failure with the place of the statement that caused it.
+// Error is a failure with the position of the statement that caused it.
 type Error struct {
 	// Source names the text: a file, "stdin", "-c".
 	Source string
 	// Line is where the statement begins, counted from 1.
 	Line int
-	// Err is what DuckDB or the shell said.
+	// Err is the error from DuckDB or the shell.
 	Err error
 }
 
@@ -158,7 +156,7 @@ func (s *Shell) RunText(ctx context.Context, source, text string) error {
 	return s.Run(ctx, source, strings.NewReader(text))
 }
 
-// RunFile runs a file as RunText does.
+// RunFile runs a file like RunText.
 func (s *Shell) RunFile(ctx context.Context, name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -168,8 +166,8 @@ func (s *Shell) RunFile(ctx context.Context, name string) error {
 	return s.Run(ctx, name, f)
 }
 
-// Run reads statements and dot commands from r and runs each one as soon as it
-// is complete. It stops at the first error, an *Error; .quit gives ErrQuit.
+// Run reads statements and dot commands from r and runs each one as soon as it is complete. It
+// stops at the first error, an *Error; .quit returns ErrQuit.
 func (s *Shell) Run(ctx context.Context, source string, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var sp Splitter
@@ -209,7 +207,7 @@ func (s *Shell) runAt(ctx context.Context, source string, st Statement) error {
 	return nil
 }
 
-// place adds the position, except to what has one: an error inside .read.
+// place adds the position, except to an error that has one, from inside .read.
 func (s *Shell) place(source string, line int, err error) error {
 	var placed *Error
 	if errors.Is(err, ErrQuit) || errors.As(err, &placed) {
@@ -218,7 +216,7 @@ func (s *Shell) place(source string, line int, err error) error {
 	return &Error{Source: source, Line: line, Err: err}
 }
 
-// watched notices whether there was a result.
+// watched records whether there was a result.
 type watched struct {
 	resultWriter
 	begun bool
@@ -254,7 +252,7 @@ func (s *Shell) Exec(ctx context.Context, text string) error {
 	return nil
 }
 
-// paged is where results go: with a pager whole into a buffer, which shown displays.
+// paged is the destination of results: with a pager a buffer for all of them, which shown displays.
 func (s *Shell) paged() (out io.Writer, f Format, shown func(context.Context)) {
 	if !s.pager || s.file != nil {
 		return s.out, s.format, func(context.Context) {}
@@ -276,7 +274,7 @@ func (s *Shell) paged() (out io.Writer, f Format, shown func(context.Context)) {
 		}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = &b, s.screen, s.errOut
 		text := b.Bytes()
-		if err := cmd.Run(); err != nil && cmd.ProcessState == nil { // there is no such program
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil { // the program does not exist
 			fmt.Fprintf(s.errOut, "%s: %v; .pager off\n", words[0], err)
 			s.out.Write(text)
 			s.pager = false
@@ -295,9 +293,8 @@ type messageError struct {
 func (e *messageError) Error() string { return e.text }
 func (e *messageError) Unwrap() error { return e.err }
 
-// renumber turns the line numbers in a DuckDB message, which count from the
-// statement's first word, into those of the whole text, and keeps the caret
-// below the line in its place.
+// renumber converts the line numbers in a DuckDB message, which count from the statement's first
+// word, into those of the whole text, and keeps the caret below its place in the line.
 func renumber(err error, by int) error {
 	msg := err.Error()
 	loc := lineMark.FindStringSubmatchIndex(msg)

@@ -4,15 +4,15 @@ import (
 	"strings"
 )
 
-// Statement is one piece of a SQL text, cut after a semicolon.
+// Statement is one piece of a SQL text, which ends after a semicolon.
 type Statement struct {
 	// Text is the piece as it was read: blanks and comments before the
 	// statement, the statement, and its semicolon.
 	Text string
-	// Line is the line, counted from 1, on which the statement's first word
-	// stands. It is 0 when the piece holds only blanks and comments.
+	// Line is the line, counted from 1, of the statement's first word. It is 0 if the piece has
+	// only blanks and comments.
 	Line int
-	// Terminated tells whether a semicolon ends the piece.
+	// Terminated says whether a semicolon ends the piece.
 	Terminated bool
 	// start is the offset of the first word in Text.
 	start int
@@ -20,7 +20,7 @@ type Statement struct {
 	empty bool
 }
 
-// Empty tells whether there is nothing to run.
+// Empty reports whether there is nothing to run.
 func (s Statement) Empty() bool { return s.empty }
 
 // SQL returns the statement without leading blanks and comments, and without
@@ -36,7 +36,7 @@ func (s Statement) SQL() string {
 	return t
 }
 
-// lexState is what the splitter is inside of.
+// lexState is what the splitter is currently inside of.
 type lexState int
 
 const (
@@ -49,10 +49,9 @@ const (
 	inDollar       // $tag$...$tag$
 )
 
-// Splitter cuts SQL text into statements at semicolons that stand outside
-// quotes, dollar quotes and comments, by DuckDB's lexical rules. Text is fed in
-// whole lines, so a token of several characters never spans two calls. The
-// pieces it returns, joined, are the input.
+// Splitter splits SQL text into statements at semicolons outside quotes, dollar quotes and
+// comments, by DuckDB's lexical rules. Text is fed in whole lines, so a token of several characters
+// never spans two calls. The pieces that it returns, joined, are the input.
 //
 // The zero Splitter is ready to use.
 type Splitter struct {
@@ -70,8 +69,7 @@ type Splitter struct {
 	prev2     byte
 }
 
-// Pending tells whether a statement has begun and is not yet ended, or a
-// comment is open.
+// Pending reports whether a statement has begun and not yet ended, or a comment is open.
 func (s *Splitter) Pending() bool {
 	return s.words || s.state == inBlockComment
 }
@@ -139,8 +137,8 @@ func (s *Splitter) Feed(text string) []Statement {
 	return out
 }
 
-// inside reads the first byte of text inside a comment or a quotation, and says how many
-// more belong to it.
+// inside processes the first byte of text inside a comment or a quotation, and returns how many
+// more bytes belong to it.
 func (s *Splitter) inside(text string) (skip int) {
 	c, next := text[0], byte(0)
 	if len(text) > 1 {
@@ -192,7 +190,7 @@ func (s *Splitter) inside(text string) (skip int) {
 	return skip
 }
 
-// Rest returns what is left without a semicolon and empties the splitter.
+// Rest returns the remainder without a semicolon and empties the splitter.
 func (s *Splitter) Rest() Statement {
 	st := s.cut(false)
 	s.state, s.depth, s.tag, s.hide = inCode, 0, "", false
@@ -216,7 +214,7 @@ func (s *Splitter) cut(terminated bool) Statement {
 	return st
 }
 
-// Split cuts a whole text.
+// Split splits a whole text.
 func Split(text string) []Statement {
 	var s Splitter
 	out := s.Feed(text)
@@ -241,8 +239,8 @@ func dollarTag(text string) string {
 	return ""
 }
 
-// wordByte tells whether c may stand inside an identifier; a dollar sign is
-// left out, since dollarTag ends at one.
+// wordByte reports whether c may be part of an identifier; a dollar sign is excluded, since
+// dollarTag ends at one.
 func wordByte(c byte) bool {
 	return c == '_' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

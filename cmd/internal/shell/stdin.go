@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// stdinName is how SQL names the standard input.
+// stdinName is the standard input's name in SQL.
 const stdinName = "'/dev/stdin'"
 
-// readStdin lets a statement read the standard input as a file. DuckDB opens a
-// file several times while it prepares a statement, and what was read from a
-// pipe is gone: the input is kept in a temporary file, which the statement
-// names instead. Parquet needs that anyway, since it is read from its end.
+// readStdin lets a statement read the standard input as a file. DuckDB opens a file several times
+// while it prepares a statement, and a pipe can be read only once: the input is stored in a
+// temporary file, which replaces it in the statement. Parquet needs that anyway, since it is read
+// from its end.
 func (s *Shell) readStdin(text string) (string, error) {
 	if strings.Contains(text, "'/dev/fd/") {
 		return "", errors.New("'/dev/fd/...' can be read only once, and DuckDB reads a file's beginning twice: pipe the data in and read " + stdinName + ", or write them to a file")

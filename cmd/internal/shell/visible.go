@@ -8,16 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// Visible is s with escapes in the place of control characters, line breaks among
-// them, of marks that turn the direction of writing, and of bytes that are not
-// UTF-8: a name or a value must not move the cursor, break a row, recolour the
-// terminal or show in another order than it is.
+// Visible is s with escapes in place of control characters, including line breaks, of marks that
+// change the direction of writing, and of bytes that are not UTF-8: a name or a value must not move
+// the cursor, break a row, recolour the terminal or appear in another order than it has.
 func Visible(s string) string { return escape(s, "") }
 
-// Message is Visible for text of several lines, which keeps its line breaks and tabs.
+// Message is Visible for text of several lines: it keeps line breaks and tabs.
 func Message(s string) string { return escape(s, "\n\t") }
 
-// screen is a terminal that gets data as they are but for what Message escapes.
+// screen is a terminal to which data are written with the escapes of Message.
 type screen struct {
 	out  io.Writer
 	rest []byte // the beginning of a character
@@ -42,8 +41,7 @@ func (w *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ForTerminal is w, or what keeps control characters of data from it if it is a
-// terminal.
+// ForTerminal is w or, if it is a terminal, a writer that escapes control characters in data.
 func ForTerminal(w io.Writer, terminal bool) io.Writer {
 	if !terminal {
 		return w
@@ -82,7 +80,7 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// escaped: control characters, and what changes the order or the lines of text.
+// escaped reports control characters, and those that change the order or the lines of text.
 func escaped(r rune) bool {
 	return unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
 		r == 0x2028 || r == 0x2029 || r == 0x200e || r == 0x200f || r == 0x061c
