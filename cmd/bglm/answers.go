@@ -88,8 +88,8 @@ func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
 	return err
 }
 
-// text is the SQL of the text that stands for a column, such as a group of dates or UUIDs, "" where
-// its values are printed as they come.
+// text is the SQL that converts a column to text, such as a group of dates or UUIDs, "" if its
+// values are printed as they are.
 func (a *answerFlags) text(c duck.Column) string {
 	switch {
 	case c.Type == "VARCHAR" || c.Type == "BOOLEAN" || c.Type == "DOUBLE" || c.Type == "FLOAT" || strings.HasSuffix(c.Type, "INT") || c.Type == "INTEGER":
@@ -118,13 +118,13 @@ func shown(v any) string {
 	return fmt.Sprint(v)
 }
 
-// beliefFlags say which fits a command is about.
+// beliefFlags select the fits that a command is about.
 type beliefFlags struct {
 	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
 	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
 }
 
-// with runs a command over the fits, which are the table fits of a session.
+// with runs a command on the fits, which are in the table fits of a session.
 func (b *beliefFlags) with(e *cli.Env, run func(*duck.Session, *fitstore.Fits) error) error {
 	s, err := duck.Open(e, true)
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *beliefFlags) with(e *cli.Env, run func(*duck.Session, *fitstore.Fits) e
 	return run(s, f)
 }
 
-// groups are the columns of groups, each with a comma behind.
+// groups lists the columns of groups, each followed by a comma.
 func groups(f *fitstore.Fits) string {
 	out := ""
 	for _, g := range f.Group {
@@ -248,8 +248,8 @@ func (c *contrastCommand) Run(e *cli.Env) error {
 	})
 }
 
-// featuresOf are the SQL of the features that the model of fits makes of rows, each a STRUCT of
-// the columns of its data. Where one of them is not that, they are rows, with the reason if the
+// featuresOf returns the SQL of the features that the model of fits makes of rows, each a STRUCT
+// with the columns of its data. If one of them is not that, it returns rows, with the reason if the
 // model has one.
 func featuresOf(s *duck.Session, f *fitstore.Fits, rows []string) ([]string, error) {
 	m, ok, err := modelOf(f)
@@ -267,7 +267,7 @@ func featuresOf(s *duck.Session, f *fitstore.Fits, rows []string) ([]string, err
 		file := filepath.Join(s.Dir, fmt.Sprintf("row-%d.parquet", k))
 		one, err := typedRow(s, f, row)
 		if err != nil || s.Exec("COPY ("+one+") TO "+quote.Text(file)+" (FORMAT parquet)") != nil {
-			return rows, nil // a MAP or LIST of features, or no SQL at all, which its use will say
+			return rows, nil // a MAP or LIST of features, or invalid SQL, which its use reports
 		}
 		src, err := job.Open(s, job.Data{Files: []string{file}})
 		if err != nil {
@@ -282,7 +282,7 @@ func featuresOf(s *duck.Session, f *fitstore.Fits, rows []string) ([]string, err
 	return out, nil
 }
 
-// withColumn is row, SQL, with the column whose levels are compared, whatever its level: a row may lack it.
+// withColumn adds to row, SQL, the column whose levels are compared, with any level, if row lacks it.
 func withColumn(s *duck.Session, row, column string) string {
 	cols, err := s.Describe("SELECT unnest(" + row + ")")
 	if err != nil || slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, column) }) {
@@ -291,7 +291,7 @@ func withColumn(s *duck.Session, row, column string) string {
 	return "struct_insert(" + row + ", " + quote.Name(column) + " := NULL::VARCHAR)"
 }
 
-// typedRow is the columns of row, SQL: a NULL in it has the type that the fit has learnt, which a file would not keep.
+// typedRow is row, SQL, with NULLs of the types that the fit has learnt, which a file would lose.
 func typedRow(s *duck.Session, f *fitstore.Fits, row string) (string, error) {
 	cols, err := s.Describe("SELECT unnest(" + row + ")")
 	if err != nil {
@@ -337,7 +337,7 @@ Example:
   bglm effects --beliefs beliefs.parquet --data testdata/flights.parquet --column distance --step 500`
 }
 
-// Run measures and prints.
+// Run computes and prints the effects.
 func (c *effectsCommand) Run(e *cli.Env) error {
 	if err := c.check(); err != nil {
 		return err
@@ -468,10 +468,10 @@ func (c *compareCommand) Run(e *cli.Env) error {
 	return (&answerFlags{JSON: c.JSON}).print(e, s, "SELECT name, n, elpd_loo, se_elpd_loo, elpd_diff, se_diff, weight, p_loo, waic, log_evidence, n_warned, status FROM (SELECT unnest(l, recursive := true) FROM compared)")
 }
 
-// comparedKeys are the options of rows that fits have in common where they are compared.
+// comparedKeys are the options by row that compared fits have in common.
 var comparedKeys = []string{"offset", "weight", "trials"}
 
-// rowOptions are the SQL of comparedKeys under which the fit was made.
+// rowOptions returns the SQL of comparedKeys with which the fit was made.
 func (sc *scoring) rowOptions() (map[string]string, error) {
 	out := map[string]string{"offset": sc.offset}
 	if v, ok := sc.job.Option("trials"); ok {
@@ -491,9 +491,9 @@ func (sc *scoring) rowOptions() (map[string]string, error) {
 	return out, nil
 }
 
-// sameResponse checks that the fit has learnt the rows as they are, and the same response of
-// them as the first: leaving out a row that is not in a fit, or densities of two responses,
-// compare nothing.
+// sameResponse checks that the fit has learnt the rows as they are, and the same response as the
+// first: leaving out a row that is not in a fit, or densities of two responses, would compare
+// nothing.
 func (sc *scoring) sameResponse(s *duck.Session, first *scoring, path, firstPath string) error {
 	if sc.y != first.y {
 		var n int64

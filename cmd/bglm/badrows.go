@@ -9,21 +9,21 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// sparing is judging that leaves out the rows that the fit has skipped as bad, where it was told
-// to: judging one of them is an error, after which they are found, and the others judged again.
+// sparing runs judging without the invalid rows that the fit was told to skip: if judging fails on
+// one of them, they are found, and the others are judged again.
 func (sc *scoring) sparing(s *duck.Session, judging func() error) error {
 	err := judging()
 	if err == nil || s.Interrupted() != nil {
 		return err
 	}
 	if found, e := sc.spareBad(s); e != nil || !found {
-		return err // which is of another kind
+		return err // of another kind
 	}
 	return judging()
 }
 
-// spareBad leaves bad rows out of those that are scored, and says whether there were any, and a
-// fit that skips them.
+// spareBad leaves invalid rows out of those that are scored, and reports whether there were any,
+// and a fit that skips them.
 func (sc *scoring) spareBad(s *duck.Session) (found bool, err error) {
 	if sc.spared || strings.Trim(sc.fits.Job("option.on_error"), "'") != string(option.Skip) {
 		return false, nil
@@ -44,10 +44,10 @@ func (sc *scoring) spareBad(s *duck.Session) (found bool, err error) {
 	return true, nil
 }
 
-// badSQL is the condition that a row is bad: that a fit without beliefs does not learn it.
+// badSQL is the condition that a row is invalid: that a fit without beliefs rejects it.
 func (sc *scoring) badSQL(s *duck.Session) (string, error) {
 	fit, y := "bglm_from_beliefs([]::STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE)[], {family: 'gaussian'})", "0"
-	if !sc.fits.HasClass { // of which any label is one
+	if !sc.fits.HasClass { // any label is a class
 		var family, link string
 		if err := s.Row("SELECT any_value(fit.family), any_value(fit.link) FROM fits", &family, &link); err != nil {
 			return "", err

@@ -16,17 +16,17 @@ import (
 	"github.com/bglm/bglm/kernels/metric"
 )
 
-// crossValidated says that rows were predicted by fits of the parts that do not hold them.
+// crossValidated says that rows were predicted by fits of the parts without them.
 const crossValidated = "cross-validation"
 
-// folds is how many parts cross-validation makes, and leastFolded of how many rows.
+// folds is how many parts cross-validation makes, and leastFolded the least number of rows for it.
 const (
 	folds       = 5
 	leastFolded = 10
 )
 
-// judgeFolds is judge for fits that have no formula for a row left out, of classes and
-// functions: the rows that they have learnt are predicted by fits of four fifths of them. Of
+// judgeFolds is judge for fits without a formula for leaving out a row, those of classes and
+// functions: the rows that they have learnt are predicted by fits of four fifths of them. For
 // classes the table scored has y, a class as text, and p, the MAP of their probabilities.
 func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err error) {
 	mark := sc.fits.Job(rowsKey)
@@ -55,7 +55,7 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 	})
 }
 
-// scoreAny makes the table scored from rows with bglm_y, bglm_w, bglm_fit and bglm_x.
+// scoreAny creates the table scored from rows with bglm_y, bglm_w, bglm_fit and bglm_x.
 func (sc *scoring) scoreAny(s *duck.Session, from string) error {
 	if sc.fits.HasClass {
 		return sc.scored(s, "bglm_y::VARCHAR AS y, bglm_predict(bglm_fit, bglm_x) AS p", "bglm_w", from)
@@ -63,7 +63,7 @@ func (sc *scoring) scoreAny(s *duck.Session, from string) error {
 	return sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, "+intervalOf(sc.job), "bglm_w", "(SELECT bglm_y, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
 }
 
-// observed is what predictions of a response y are set against: its class, or shareOf it.
+// observed is what predictions of a response y are compared with: its class, or shareOf it.
 func (sc *scoring) observed(j *job.Job, y string) string {
 	if sc.fits.HasClass {
 		return "(" + y + ")"
@@ -71,9 +71,9 @@ func (sc *scoring) observed(j *job.Job, y string) string {
 	return shareOf(j, y)
 }
 
-// folded predicts each part of the rows by the fit of all others; false where the fits do not
-// say how they were made, or of few rows. A row's part depends on its place alone; one of weight w
-// goes as a whole, whose copies in a table of all rows might go apart.
+// folded predicts each part of the rows by the fit of all others; false if the fits do not record
+// how they were made, or have few rows. A row's part depends only on its position; a row of weight
+// w goes as a whole, although its copies in an expanded table might be separated.
 func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 	m, ok, err := modelOf(sc.fits)
 	if err != nil || !ok {
@@ -103,7 +103,7 @@ func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 	if err := s.Long("cross-validating", q); err != nil {
 		return false, err
 	}
-	// Beside one fit at a time: DuckDB points at that for all rows, where a join copies it to each.
+	// One fit at a time, to which DuckDB points for all rows; a join would copy it for each.
 	parts := make([]string, folds)
 	for k := range parts {
 		parts[k] = fmt.Sprintf("SELECT bglm_observed AS bglm_y, bglm_w, bglm_x, bglm_fit FROM (FROM folded WHERE bglm_fold = %d), (FROM fold_fits WHERE bglm_left = %d)", k, k)
@@ -111,23 +111,23 @@ func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 	return true, sc.scoreAny(s, "("+strings.Join(parts, " UNION ALL ")+")")
 }
 
-// class is what is predicted of the rows of one class.
+// class is the quality of the predictions for one class.
 type class struct {
 	Class     string             `json:"class"`
 	N         float64            `json:"n"`                   // sum of the weights of its rows
 	Share     float64            `json:"share"`               // of the rows
 	Predicted float64            `json:"predicted"`           // mean probability
-	Recall    float64            `json:"recall"`              // of its rows those for which it is the likeliest
-	Precision *float64           `json:"precision,omitempty"` // of the rows for which it is the likeliest its own
-	Taken     map[string]float64 `json:"taken_for"`           // rows by likeliest class
+	Recall    float64            `json:"recall"`              // proportion of its rows for which it is the most likely
+	Precision *float64           `json:"precision,omitempty"` // proportion of the rows for which it is the most likely that belong to it
+	Taken     map[string]float64 `json:"taken_for"`           // rows by most likely class
 }
 
-// measureClasses is the quality of the probabilities in the table scored. A class that the fit
-// of a row does not know counts as one of probability 0 does: where it is the row's, the log loss is
-// infinite, and not shown.
+// measureClasses is the quality of the probabilities in the table scored. A class unknown to the
+// fit of a row has probability 0: if it is the row's class, the log loss is infinite, and not
+// shown.
 func measureClasses(s *duck.Session) (*quality, error) {
 	r := &quality{}
-	// Numbers are the same class however they are written.
+	// Numbers are the same class in any notation.
 	if err := s.Exec(`CREATE OR REPLACE TEMP TABLE labelled AS WITH k AS (SELECT DISTINCT unnest(map_keys(p)) AS class FROM scored WHERE p IS NOT NULL),
 		t AS (SELECT y, coalesce(max(class) FILTER (class = y), max(class) FILTER (TRY_CAST(class AS DOUBLE) = TRY_CAST(y AS DOUBLE)), y) AS class FROM (SELECT DISTINCT y FROM scored WHERE y IS NOT NULL), k GROUP BY y)
 		SELECT row_number() OVER () AS k, class, p, w, coalesce(p[class], 0) AS own, list_reduce(map_entries(p), lambda a, b: CASE WHEN b.value > a.value THEN b ELSE a END).key AS likeliest
@@ -191,10 +191,10 @@ func measureClasses(s *duck.Session) (*quality, error) {
 	return r, nil
 }
 
-// mostConfused is up to how many classes a table of all pairs is shown.
+// mostConfused is the number of classes up to which a table of all pairs is shown.
 const mostConfused = 12
 
-// classTables are the measures by class, and what classes are taken for one another.
+// classTables are the measures by class, and the confusions between classes.
 func (r *quality) classTables() []*page.Table {
 	text := func(s string) page.Cell { return page.Text(shell.Visible(s)) }
 	number := func(format string, v ...any) page.Cell { return page.Number(fmt.Sprintf(format, v...)) }
@@ -238,7 +238,7 @@ func forTerminal(t *page.Table) string {
 	return w.Render() + "\n"
 }
 
-// judgedClasses adds what the data say of a model of classes.
+// judgedClasses adds how the data judge a model with classes.
 func (c *reportCommand) judgedClasses(s *duck.Session, p *page.Page, sc *scoring, sum *summary) error {
 	how, err := sc.judgeFolds(s, false)
 	if err != nil {

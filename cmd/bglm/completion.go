@@ -26,7 +26,7 @@ Examples:
   bglm completion fish > ~/.config/fish/completions/bglm.fish`
 }
 
-// Run prints the script, made from the command line's own description.
+// Run prints the script, generated from the command line's own description.
 func (c *completionCommand) Run(e *cli.Env, k *kong.Kong) error {
 	var b strings.Builder
 	switch c.Shell {

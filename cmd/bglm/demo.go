@@ -47,7 +47,7 @@ Examples:
 const demoFeatures = `{origin: origin, destination: destination, hour: hour(date)::VARCHAR,
                 weekday: dayname(date), distance: distance / 1000.0}`
 
-// Run prints a session: each statement, then what it gives.
+// Run prints a session: each statement, then its result.
 func (c *demoCommand) Run(e *cli.Env) (err error) {
 	if !(c.Noise >= 0) {
 		return cli.Usage(fmt.Errorf("--noise is %v, allowed is a number of 0 or more", c.Noise))
@@ -83,7 +83,7 @@ func (d *demo) quiet(sql string) error {
 	return err
 }
 
-// show prints a statement and what it gives.
+// show prints a statement and its result.
 func (d *demo) show(sql string) error {
 	sql = strings.TrimSpace(sql)
 	fmt.Fprintf(d.e.Stdout, "\nbglm> %s\n", strings.ReplaceAll(sql, "\n", "\n  ...> "))
@@ -95,7 +95,7 @@ func (d *demo) say(format string, a ...any) { fmt.Fprintf(d.e.Stdout, format+"\n
 // path is a file of the output folder.
 func (d *demo) path(name string) string { return filepath.ToSlash(filepath.Join(d.c.Out, name)) }
 
-// Row scans the one row of a query.
+// row scans the only row of a query.
 func (d *demo) row(sql string, dst ...any) error {
 	return d.sh.Conn().QueryRowContext(d.ctx, sql).Scan(dst...)
 }
@@ -111,7 +111,7 @@ func (d *demo) run() error {
 	return d.resume()
 }
 
-// learn fits n flights and shows what came of it.
+// learn fits n flights and shows the result.
 func (d *demo) learn() (n int64, err error) {
 	d.say("Late flights: P(delay > 15 min) over origin, destination, hour, weekday and distance.")
 	if err := d.show(fmt.Sprintf(`CREATE TABLE flights AS
@@ -178,8 +178,8 @@ FROM (UNPIVOT predictions ON drift, no_drift, base_rate INTO NAME model VALUE p)
 FROM (SELECT unnest(bglm_calibration(late, drift, 10), recursive := true) FROM predictions);`)
 }
 
-// resume stops before the last day, goes on from a file, and compares that with the
-// run that never stopped.
+// resume stops before the last day, continues from a file, and compares the result with that of the
+// uninterrupted run.
 func (d *demo) resume() error {
 	d.say("\nStop before the last day, keep the posterior in a file, and go on tomorrow from that file.")
 	var cut string
@@ -224,15 +224,15 @@ SELECT w.fit.beliefs = b.fit.beliefs AS equal FROM whole w, both_parts b;`, cut)
 	return nil
 }
 
-// prediction is of one flight, made before it was learnt: with drift, without, and by
-// the running base rate.
+// prediction is for one flight, made before it was learnt: with drift, without, and by the running
+// base rate.
 type prediction struct {
 	late bool
 	p    [3]float64
 }
 
-// stream predicts and learns n rows one by one in Go with the kernels, and leaves the
-// predictions in a table.
+// stream predicts and learns n rows one by one in Go with the kernels, and stores the predictions
+// in a table.
 func (d *demo) stream(n int64) error {
 	l, err := lik.New("bernoulli", "probit", lik.Params{Dispersion: 1})
 	if err != nil {
@@ -288,8 +288,7 @@ func (d *demo) bar(n int64) *progressbar.ProgressBar {
 		progressbar.OptionThrottle(100*time.Millisecond))
 }
 
-// predictions reads the flights in their order; the models learn each after it is
-// predicted.
+// predictions reads the flights in order; the models learn each after it is predicted.
 func (d *demo) predictions(l lik.Likelihood, models [2]*stream.State, n int64) ([]prediction, error) {
 	bar := d.bar(n)
 	rows, err := d.sh.Conn().QueryContext(d.ctx, `SELECT late, epoch_us(date) / 86400e6, 'origin=' || x.origin, 'destination=' || x.destination,

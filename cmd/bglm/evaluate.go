@@ -50,16 +50,16 @@ Examples:
 // quality is what evaluate reports.
 type quality struct {
 	How          string   `json:"validation,omitempty"` // how the rows are predicted
-	Unsure       int64    `json:"unsure,omitempty"`     // rows of which it says little: see scoring.leftOut
+	Unsure       int64    `json:"unsure,omitempty"`     // rows about which it says little: see scoring.leftOut
 	N            int64    `json:"n"`
-	Weight       *float64 `json:"weight,omitempty"`    // sum of the weights of the rows, where they are not all 1
+	Weight       *float64 `json:"weight,omitempty"`    // sum of the weights of the rows, if they are not all 1
 	Missing      int64    `json:"missing"`             // rows without response or prediction
-	Skipped      int64    `json:"n_skipped,omitempty"` // bad rows, which the fit has skipped too
+	Skipped      int64    `json:"n_skipped,omitempty"` // invalid rows, which the fit has skipped too
 	Mean         *float64 `json:"mean,omitempty"`
 	Predicted    *float64 `json:"mean_prediction,omitempty"`
 	LogLoss      *float64 `json:"log_loss,omitempty"`
 	RuledOut     int64    `json:"ruled_out,omitempty"`     // rows whose response had probability 0: the log loss is infinite
-	BaseLoss     *float64 `json:"base_log_loss,omitempty"` // of classes: that of their shares
+	BaseLoss     *float64 `json:"base_log_loss,omitempty"` // for classes: that of their frequencies
 	AUC          *float64 `json:"auc,omitempty"`
 	Brier        *float64 `json:"brier,omitempty"`
 	RMSE         *float64 `json:"rmse,omitempty"`
@@ -82,7 +82,7 @@ type bin struct {
 	Observed  float64 `json:"observed"`
 }
 
-// Run measures and prints.
+// Run measures the predictions and prints their quality.
 func (c *evaluateCommand) Run(e *cli.Env) error {
 	began := time.Now()
 	if (c.Beliefs == "") == (c.P == "") {
@@ -125,7 +125,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 	return c.show(s, r)
 }
 
-// show prints r, unless the user has ended the job meanwhile.
+// show prints r, unless the user has stopped the job.
 func (c *evaluateCommand) show(s *duck.Session, r *quality) error {
 	if err := errors.Join(s.Interrupted(), s.Unchanged()); err != nil {
 		return err
@@ -139,8 +139,8 @@ func (c *evaluateCommand) show(s *duck.Session, r *quality) error {
 	return r.print(s.Env)
 }
 
-// scored makes the table scored of scoring.judge or judgeFolds, and says how its rows are predicted,
-// "" where the predictions are the user's.
+// scored creates the table scored of scoring.judge or judgeFolds, and says how its rows are
+// predicted, "" for the user's own predictions.
 func (c *evaluateCommand) scored(s *duck.Session) (sc *scoring, how string, err error) {
 	if c.P != "" {
 		sc, err = c.given(s)
@@ -160,7 +160,7 @@ func (c *evaluateCommand) scored(s *duck.Session) (sc *scoring, how string, err 
 	return sc, how, sc.src.Blame(textResponse(s, sc.rows, sc.y, err))
 }
 
-// given makes the table scored of predictions that the rows have.
+// given creates the table scored from predictions in the data.
 func (c *evaluateCommand) given(s *duck.Session) (*scoring, error) {
 	if c.Y == "" {
 		return nil, cli.Usage(errors.New("--p needs --y, what was observed"))
@@ -189,7 +189,7 @@ func (c *evaluateCommand) given(s *duck.Session) (*scoring, error) {
 	return &scoring{src: src, weight: weight}, src.Blame(textResponse(s, src.Rows(), c.Y, err))
 }
 
-// checkPredictions reports the first row whose prediction or response is no finite number.
+// checkPredictions reports the first row whose prediction or response is not finite.
 func (c *evaluateCommand) checkPredictions(s *duck.Session, src *job.Source) error {
 	var bad bool
 	if err := s.Row("SELECT coalesce(bool_or(NOT isfinite(p) OR NOT isfinite(y)), false) FROM scored", &bad); err != nil || !bad {
@@ -205,7 +205,7 @@ func (c *evaluateCommand) checkPredictions(s *duck.Session, src *job.Source) err
 	return fmt.Errorf("%s, row %d: %s; allowed: finite numbers, and NULL for rows without", src.FileName(file), row, what)
 }
 
-// weight is the SQL of the weight of rows with predictions of the user's, "" without one.
+// weight is the SQL of the weight of rows with the user's own predictions, "" without one.
 func (c *evaluateCommand) weight() (string, error) {
 	opts, err := job.ParseOptions(c.Option)
 	if err != nil {
@@ -221,8 +221,8 @@ func (c *evaluateCommand) weight() (string, error) {
 	return weight, nil
 }
 
-// textResponse is err, or where that is of a response y whose texts are numbers but for a few,
-// which and how to read them.
+// textResponse is err or, if y is a response whose texts are numbers with few exceptions, an error
+// with these and how to read them.
 func textResponse(s *duck.Session, rows, y string, err error) error {
 	if err == nil || !strings.Contains(err.Error(), "Could not convert string") {
 		return err
@@ -299,7 +299,7 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 	return r, err
 }
 
-// asNumbers notes responses 0 and 1 that are measured as numbers.
+// asNumbers adds a note on responses 0 and 1 that are measured as numbers.
 func (r *quality) asNumbers(s *duck.Session) error {
 	var outside int64
 	var least, most float64
@@ -313,8 +313,8 @@ func (r *quality) asNumbers(s *duck.Session) error {
 	return err
 }
 
-// predictedBy notes how the rows of the table scored were predicted; pairAUC is the area of pairs
-// left out, nil where it is not known.
+// predictedBy records how the rows of the table scored were predicted; pairAUC is the area with
+// pairs left out, nil if unknown.
 func (r *quality) predictedBy(s *duck.Session, how string, pairAUC *float64) (err error) {
 	r.How = how
 	if how == leaveOneOut {
@@ -326,7 +326,7 @@ func (r *quality) predictedBy(s *duck.Session, how string, pairAUC *float64) (er
 	return err
 }
 
-// isBinary says whether the responses in the table scored are 0 and 1, and their predictions
+// isBinary reports whether the responses in the table scored are 0 and 1, and their predictions
 // probabilities.
 func isBinary(s *duck.Session) (binary bool, err error) {
 	return binary, s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1), false) FROM "+usable, &binary)

@@ -110,8 +110,8 @@ func (c *exportCommand) Run(e *cli.Env) error {
 	return files.Create(c.Out, e.Stderr, put)
 }
 
-// exportNotes say what a fit was made with that its columns alone do not tell: those that the
-// formula makes, and an offset.
+// exportNotes mention what the columns of a fit alone do not show: columns that the formula
+// computes, and an offset.
 func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, error) {
 	m, ok, err := modelOf(f)
 	if err != nil || !ok {
@@ -142,16 +142,16 @@ func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, er
 	return notes, nil
 }
 
-// plainColumns is x of columns as they are.
+// plainColumns matches an x that consists of unchanged columns.
 var plainColumns = regexp.MustCompile(`(?is)^struct_pack\(\s*\*\s*COLUMNS\(\s*(\*(\s*EXCLUDE\s*(\([^()]*\)|"?\w+"?))?|'[^']*')\s*\)\s*\)$`)
 
-// madeColumns are those that a formula makes of others, with what they are.
+// madeColumns are those that a formula computes from others, with their definitions.
 func madeColumns(s *duck.Session, p *formula.Formula, dot []string, format string) (made []string, err error) {
 	features, err := s.Texts("SELECT DISTINCT b.feature FROM (SELECT unnest(fit.beliefs) AS b FROM fits) ORDER BY 1")
 	if err != nil {
 		return nil, err
 	}
-	var known bool // which features are of which columns
+	var known bool // whether the columns of features are known
 	if err := s.Row("SELECT coalesce(len(fit.columns) > 0, false) FROM fits", &known); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func madeColumns(s *duck.Session, p *formula.Formula, dot []string, format strin
 			made = append(made, names+" of "+c.In)
 		case c.In != "":
 		case format == "pmml" && known && len(c.Of) > 0 && !slices.ContainsFunc(c.Of, func(part string) bool { return !apart(part) }):
-			// PMML makes it of its parts.
+			// PMML computes it from its parts.
 		default:
 			made = append(made, quote.Name(c.Name)+" is "+c.SQL)
 		}
@@ -188,7 +188,7 @@ func madeColumns(s *duck.Session, p *formula.Formula, dot []string, format strin
 	return made, nil
 }
 
-// commented is a text with notes before it, as its form has comments.
+// commented is a text preceded by notes, as comments of its format.
 func commented(text, format string, notes []string) string {
 	switch format {
 	case "sql":

@@ -68,17 +68,17 @@ Options of the methods, --option KEY=VALUE:
 ` + optionHelp()
 }
 
-// summary is what a command reports.
+// summary is the report of a command.
 type summary struct {
 	Command   string   `json:"command"`
 	Method    string   `json:"method,omitempty"`
 	Family    string   `json:"family,omitempty"`
 	Link      string   `json:"link,omitempty"`
 	Files     int      `json:"files,omitempty"`
-	Copies    int      `json:"copies,omitempty"` // files left out, since others had their bytes
+	Copies    int      `json:"copies,omitempty"` // files left out, since others had the same bytes
 	Groups    *int64   `json:"groups,omitempty"`
 	Unfitted  int64    `json:"groups_without_fit,omitempty"` // groups that on_error left without one
-	Unnamed   []string `json:"without_fit,omitempty"`        // which, the first of them
+	Unnamed   []string `json:"without_fit,omitempty"`        // the first of them
 	N         int64    `json:"n"`
 	Skipped   int64    `json:"n_skipped"`
 	Weights   int64    `json:"weights"`
@@ -86,8 +86,8 @@ type summary struct {
 	Converged bool     `json:"converged"`
 	Status    string   `json:"status,omitempty"`
 	Untold    string   `json:"needs,omitempty"`              // options that a file of beliefs alone needs to predict
-	Lost      []string `json:"lost,omitempty"`               // parameters of groups that no option of it gives
-	Apart     bool     `json:"predictions_differ,omitempty"` // from a file of beliefs alone: joint, since it keeps no covariance; gaps, where a value is NULL
+	Lost      []string `json:"lost,omitempty"`               // parameters of groups that none of its options gives
+	Apart     bool     `json:"predictions_differ,omitempty"` // by a file of beliefs alone: joint, since it has no covariance; gaps, if a value is NULL
 	*learnt            // of bglm fit
 	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
 	Seconds   float64  `json:"seconds"`
@@ -97,7 +97,7 @@ type summary struct {
 	joint, gaps bool
 }
 
-// summarise fills in a summary from the table.
+// summarise fills in a summary from the table of fits.
 func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	if !f.IsFit {
 		sum.Method = engine.Names(engine.Process)[0]
@@ -106,7 +106,7 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	var groups int64
 	var evidence sql.NullFloat64
 	status := "fit.status"
-	if len(f.Group) > 0 { // each says how many rows of its own it has skipped
+	if len(f.Group) > 0 { // each reports its own skipped rows
 		status = `coalesce(nullif(ltrim(regexp_replace(fit.status, '(^|; )\d+ rows? (was|were) skipped', ''), '; '), ''), 'ok')`
 	}
 	err := s.Row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(fit), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
@@ -218,7 +218,7 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	return err
 }
 
-// checkOut checks where the belief table of a command goes.
+// checkOut checks the destination of a command's belief table.
 func (o *outputFlags) checkOut(out string, csv *csvFlags) error {
 	if out == "" && o.JSON {
 		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
@@ -231,7 +231,7 @@ func (o *outputFlags) finish(s *duck.Session, f *fitstore.Fits, sum *summary, be
 	if err := summarise(s, f, sum); err != nil {
 		return err
 	}
-	// The last step: a job that is stopped says that nothing was written.
+	// The last step: a job that is stopped before says that nothing was written.
 	if err := deliver(s, f, sum.Out); err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (o *outputFlags) finish(s *duck.Session, f *fitstore.Fits, sum *summary, be
 	return o.print(sum.besideOutput(s.Env), sum)
 }
 
-// besideOutput is where a summary goes that beliefs or predictions are not written to.
+// besideOutput is where a summary goes, to which beliefs or predictions are not written.
 func (sum *summary) besideOutput(e *cli.Env) io.Writer {
 	if sum.Out == "" || fitstore.Stdout(sum.Out) {
 		return e.Stderr
@@ -333,8 +333,8 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	return c.print(w, sum)
 }
 
-// conclude adds to a summary what the fit comes to: its terms, printed to w unless it goes
-// out as JSON, and how well it predicts.
+// conclude adds the results of the fit to a summary: its terms, printed to w unless the summary is
+// JSON, and how well it predicts.
 func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w io.Writer) error {
 	most := shownTerms
 	if c.JSON {
@@ -354,7 +354,7 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 			if s.Interrupted() != nil {
 				return err
 			}
-			// The fit is made, and written.
+			// The fit has been computed and written.
 			fmt.Fprintf(s.Env.Stderr, "bglm fit: how well it predicts is not known: %v\n", err)
 		}
 	}
@@ -397,7 +397,7 @@ func deliver(s *duck.Session, f *fitstore.Fits, path string) error {
 	return err
 }
 
-// checkLogs is formula.CheckLogs of a fit that is begun. One that goes on has the formula of what it goes on from.
+// checkLogs is formula.CheckLogs for a new fit. A continued one has the formula of the fit it continues.
 func (c *fitCommand) checkLogs() error {
 	if c.Formula == "" || c.Prior != "" || c.Around != "" {
 		return nil
@@ -415,12 +415,12 @@ func (c *fitCommand) checkLogs() error {
 	return nil
 }
 
-// priorOptions say what --prior is where it is a table of beliefs that does not: of the job's family
-// and link, with its intercept or without.
+// priorOptions describe a --prior that is a table of beliefs without a model: the job's family and
+// link, with its intercept or without.
 func (c *fitCommand) priorOptions() (out [][2]string) {
 	opts, err := job.ParseOptions(c.Option)
 	if err != nil {
-		return nil // the error comes again with the job
+		return nil // parsing for the job gives the error again
 	}
 	given, family := false, lik.Families()[0].Family
 	if f, err := formula.Parse(c.Formula); c.Formula != "" && err == nil && !f.Intercept {
@@ -446,7 +446,7 @@ func (c *fitCommand) priorOptions() (out [][2]string) {
 	return out
 }
 
-// started is the metadata of a job, which say so where its fits start from beliefs.
+// started is the metadata of a job, with a mark if its fits start from beliefs.
 func (c *fitCommand) started(meta []string) []string {
 	if c.Prior == "" {
 		return meta

@@ -8,7 +8,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 )
 
-// dataFlags say where the rows come from.
+// dataFlags select the rows.
 type dataFlags struct {
 	Data   []string `sep:"none" placeholder:"FILE" help:"Parquet, Arrow IPC (file or stream), CSV, JSON or DuckDB files, by their extension; globs; - is the standard input. May be given several times."`
 	Format string   `placeholder:"FORMAT" enum:",parquet,arrow,csv,json,duckdb" default:"" help:"What the data are, where the extension does not say: parquet, arrow, csv, json or duckdb."`
@@ -19,18 +19,18 @@ type dataFlags struct {
 
 func (d *dataFlags) data() job.Data { return job.Data(*d) }
 
-// spare refuses an output in the place of the rows, or of other files that are read. A database may
-// get tables beside those that are read.
+// spare rejects an output that would replace the rows, or other files that are read. A database may
+// get tables in addition to those that are read.
 func (d *dataFlags) spare(out string, others ...string) error {
 	data := d.data()
 	names, err := data.All()
 	if err != nil || files.KindOf(out) == "duckdb" {
-		return nil // the error comes again where rows are read
+		return nil // reading the rows gives the error again
 	}
 	return spared(out, append(names, others...)...)
 }
 
-// spared refuses an output in the place of a file that is read.
+// spared rejects an output that would replace a file that is read.
 func spared(out string, read ...string) error {
 	if name := files.Among(out, read); name != "" {
 		return cli.Usage(fmt.Errorf("--out %s: it would replace %s, which is read; give another name", out, name))
@@ -38,7 +38,7 @@ func spared(out string, read ...string) error {
 	return nil
 }
 
-// modelFlags say what is fitted to the rows.
+// modelFlags define what is fitted to the rows.
 type modelFlags struct {
 	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model as in R: 'late ~ origin + hour(date) + origin:destination - 1'. Functions are SQL."`
 	Y       string   `name:"y" placeholder:"SQL" help:"Response, instead of a formula."`
@@ -53,13 +53,13 @@ func (m *modelFlags) model() job.Model {
 	return job.Model{Formula: m.Formula, Y: m.Y, X: m.X, Group: m.Group, Order: m.Order, Method: m.Method, Option: m.Option}
 }
 
-// outputFlags are common to the batch commands.
+// outputFlags are the flags that all batch commands have.
 type outputFlags struct {
 	Quiet bool `short:"q" help:"No progress bar and no summary."`
 	JSON  bool `name:"json" help:"Print the summary as JSON."`
 }
 
-// csvFlags are those of commands that may write CSV.
+// csvFlags are the flags of commands that may write CSV.
 type csvFlags struct {
 	CSVSafe bool `name:"csv-safe" help:"In CSV output, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, which a spreadsheet would run."`
 }

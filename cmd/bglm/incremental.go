@@ -15,8 +15,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
-// incremental processes the files that the ledger of the output database does not
-// have, in the order of their names.
+// incremental processes the files that the output database's ledger lacks, in the order of their
+// names.
 func (c *fitCommand) incremental(s *duck.Session) error {
 	switch {
 	case files.KindOf(c.Out) != "duckdb":
@@ -52,12 +52,12 @@ func (c *fitCommand) incremental(s *duck.Session) error {
 		select {
 		case <-time.After(c.Watch):
 		case <-s.Ctx.Done():
-			return nil // the way out of --watch; all that was done is kept
+			return nil // ends --watch; everything done so far is kept
 		}
 	}
 }
 
-// identity is what makes a job this job and no other.
+// identity identifies a job.
 func (c *fitCommand) identity() string {
 	opts := slices.Clone(c.Option)
 	slices.Sort(opts)
@@ -65,8 +65,8 @@ func (c *fitCommand) identity() string {
 		"method=" + strings.ToLower(c.Method), "options=" + strings.Join(opts, ";"), "where=" + c.Where}, "\n")
 }
 
-// catchUp processes the new files and says how many it learnt from, and how many
-// were copies of others.
+// catchUp processes the new files and returns how many it learnt from, and how many were copies of
+// others.
 func (c *fitCommand) catchUp(s *duck.Session, l *fitstore.Ledger) (done, copies int, err error) {
 	data := c.data()
 	all, err := data.All()
@@ -134,7 +134,7 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 		return err
 	}
 	meta := c.started(j.Meta)
-	if c.Prior == "" && prior != nil && prior.Job(startKey) != "" { // the first file's run did
+	if c.Prior == "" && prior != nil && prior.Job(startKey) != "" { // as the first file's run did
 		meta = append(meta, startKey, "true")
 	}
 	return l.Commit(e, prior, meta)

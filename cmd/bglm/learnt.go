@@ -18,13 +18,13 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// learnt is how well a fit predicts rows that it has not seen, by its own rows: each left
-// out in turn, or predicted before a stream learnt it.
+// learnt is how well a fit predicts unseen rows, measured on its own rows: each left out in turn,
+// or predicted before a stream learnt it.
 type learnt struct {
 	How      string   `json:"validation"` // "leave-one-out" or "progressive"
 	Rows     int64    `json:"validation_rows"`
-	Weight   *float64 `json:"validation_weight,omitempty"` // sum of the weights of the rows, where they have some
-	Unsure   int64    `json:"validation_unsure,omitempty"` // rows that weigh too much to be left out by a formula
+	Weight   *float64 `json:"validation_weight,omitempty"` // sum of the weights of the rows, if they have any
+	Unsure   int64    `json:"validation_unsure,omitempty"` // rows too influential to be left out by a formula
 	Mean     *float64 `json:"base_rate,omitempty"`         // of the responses
 	LogLoss  *float64 `json:"log_loss,omitempty"`          // minus the mean log density of a response
 	RuledOut int64    `json:"ruled_out,omitempty"`         // rows whose response had density 0: the log loss is infinite
@@ -35,8 +35,8 @@ type learnt struct {
 	binary bool
 }
 
-// measured is what the fit predicts of its own rows, as they were without them; nil where
-// there is none of that.
+// measured is how well the fit predicts its own rows as if it had not seen them; nil if there is no
+// way to know.
 func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*learnt, error) {
 	if len(j.Group) > 0 {
 		return nil, nil
@@ -55,7 +55,7 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	}
 	rows := "scored WHERE y IS NOT NULL AND log_density IS NOT NULL AND w > 0"
 	if r.How == leaveOneOut {
-		rows = "scored WHERE y IS NOT NULL AND reach IS NOT NULL AND w > 0" // with those that have no density
+		rows = "scored WHERE y IS NOT NULL AND reach IS NOT NULL AND w > 0" // including those without a density
 		var none int64
 		if r.Unsure, none, err = decisive(s); err != nil {
 			return nil, err
@@ -96,13 +96,13 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	return r, nil
 }
 
-// baseRows is the most different responses that a base loss is worked out from; continuous ones with
-// a shape, gamma and studentt, may be as many as the rows, and are read into memory.
+// baseRows is the largest number of distinct responses from which a base loss is computed; continuous
+// ones with a shape, gamma and studentt, may be as many as the rows, and are read into memory.
 const baseRows = 1 << 20
 
-// baseLoss is minus the mean log density of the responses of the table scored under the law of the
-// fit's family that they have together, whatever their features: lik.NullLogLik. trials names the
-// column of these, where there is one, offset says that rows have one. It is not valid where there is none.
+// baseLoss is minus the mean log density of the responses in the table scored under the distribution
+// of the fit's family that fits them best without features: lik.NullLogLik. trials names the column
+// of trials, if there is one, offset says that rows have one. It is not valid if there is none.
 func baseLoss(s *duck.Session, rows string, trials []string, offset bool) (base sql.NullFloat64, err error) {
 	var family, link string
 	var shape sql.NullFloat64
@@ -111,16 +111,16 @@ func baseLoss(s *duck.Session, rows string, trials []string, offset bool) (base 
 	}
 	l, err := lik.New(family, link, lik.Params{Shape: shape.Float64, Dispersion: 1})
 	if err != nil {
-		return base, nil // a law of several predictors
+		return base, nil // a distribution with several predictors
 	}
-	if offset && l.Traits().Counts { // of 0 and 1 too, with an exposure: one rate knows nothing of it
+	if offset && l.Traits().Counts { // also for 0 and 1 with an exposure, which a single rate ignores
 		return base, nil
 	}
 	var n float64
 	loss := func(logp float64, ok bool) (sql.NullFloat64, error) {
-		return sql.NullFloat64{Float64: 0 - logp/n, Valid: ok}, nil // of certain responses 0, not -0
+		return sql.NullFloat64{Float64: 0 - logp/n, Valid: ok}, nil // 0 for certain responses, not -0
 	}
-	if l.Traits().Homoscedastic { // its sums say all
+	if l.Traits().Homoscedastic { // sums are sufficient
 		var variance sql.NullFloat64
 		if err := s.Row("SELECT sum(w), "+weighted("(y - m)**2")+" FROM (FROM "+rows+"), (SELECT "+weighted("y")+" AS m FROM "+rows+")", &n, &variance); err != nil {
 			return base, err
@@ -136,7 +136,7 @@ func baseLoss(s *duck.Session, rows string, trials []string, offset bool) (base 
 		var o lik.Obs
 		err := scan(&o.Y, &o.Trials, &o.Weight)
 		if o.Trials > 0 {
-			o.Y = math.Round(o.Y * o.Trials) // of a share
+			o.Y = math.Round(o.Y * o.Trials) // the response is a proportion
 		}
 		n += o.Weight
 		obs = append(obs, o)
@@ -148,7 +148,7 @@ func baseLoss(s *duck.Session, rows string, trials []string, offset bool) (base 
 	return loss(lik.NullLogLik(l, obs))
 }
 
-// line is the sentence about it.
+// line is the sentence about how well the fit predicts.
 func (r *learnt) line() string {
 	var parts []string
 	add := func(format string, v *float64) {
@@ -191,17 +191,17 @@ type term struct {
 	Positive *float64 `json:"p_positive,omitempty"`
 }
 
-// Terms shown: of more, those of columns of up to fewTerms terms first, and those of the
-// largest mean in standard deviations.
+// How many terms are shown: if there are more, first those of columns with up to fewTerms terms,
+// and those with the largest means in standard deviations.
 const (
 	shownTerms  = 30
 	storedTerms = 1000
 	fewTerms    = 12
 )
 
-// terms are up to most rows of the summary of the one fit, in its order, and how many there
-// are: the intercept, what was learnt of variances, and the weights furthest from 0, of
-// columns of few terms before those of many, such as the subjects of a study.
+// terms are up to most rows of the summary of the one fit, in its order, and the total number: the
+// intercept, learnt variances, and the weights furthest from 0, those of columns with few terms
+// before those of columns with many, such as the subjects of a study.
 func terms(s *duck.Session, f *fitstore.Fits, most int) (out []term, all int64, err error) {
 	if !f.IsFit || f.HasClass || len(f.Group) > 0 {
 		return nil, 0, nil
@@ -224,8 +224,8 @@ func terms(s *duck.Session, f *fitstore.Fits, most int) (out []term, all int64, 
 	return out, all, err
 }
 
-// termTable prints terms; exp_mean only where there is one, and no deviations where the
-// posterior is factorised and they are not those of the weights.
+// termTable prints terms; exp_mean only if some term has it, and no standard deviations if the
+// posterior is factorised, whose deviations are not those of the weights.
 func termTable(all []term, of int64, factorised bool) string {
 	if len(all) == 0 {
 		return ""
@@ -254,8 +254,8 @@ func termTable(all []term, of int64, factorised bool) string {
 	return out
 }
 
-// besides names a column of levels whose weights are shown: each is as uncertain as the
-// intercept that it stands beside, which is easily taken for the column's effect.
+// besides mentions a column of levels whose weights are shown: each is as uncertain as the intercept
+// with which it is confounded, which is easily mistaken for the uncertainty of the column's effect.
 func besides(all []term) string {
 	levels := make(map[string]int)
 	for _, x := range all {
@@ -269,9 +269,9 @@ func besides(all []term) string {
 	return ""
 }
 
-// origins names columns of levels beside slopes of a number that was centred: their weights, and with these the
-// deviation that is shown, are those where the number is 0, but what is independent of the slopes are those at its
-// mean. In lme4 (x || g) is about 0.
+// origins mentions columns of levels with slopes of a number that was centred: their weights, and
+// the standard deviation shown with these, are for the number at 0, but the weights independent of
+// the slopes are those at its mean. In lme4 (x || g) refers to 0.
 func origins(s *duck.Session, f *fitstore.Fits, all []term) (text string, err error) {
 	if !f.IsFit || f.HasClass {
 		return "", nil

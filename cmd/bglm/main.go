@@ -56,9 +56,8 @@ const (
 )
 
 func main() {
-	// SIGTERM always ends the program in order; Ctrl-C is the commands' affair,
-	// since the shell uses it to stop a query.
-	// A terminal that is closed ends it too, unless nohup has it ignored.
+	// SIGTERM always ends the program in an orderly way; Ctrl-C is left to the commands, since the
+	// shell uses it to stop a query. A closed terminal ends it too, unless nohup makes it ignored.
 	ends := []os.Signal{syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		ends = append(ends, syscall.SIGHUP)
@@ -72,7 +71,7 @@ func main() {
 // exited unwinds from kong's --help, which has already printed.
 type exited int
 
-// helpFor says where to read on about flags that are wrong; an option of the methods is no flag.
+// helpFor says where to read about wrong flags; an option of the methods is not a flag.
 func helpFor(err error) string {
 	if name, ok := strings.CutPrefix(err.Error(), "unknown flag --"); ok {
 		name, _, _ = strings.Cut(name, ",")
@@ -88,8 +87,8 @@ var (
 	noFlag    = regexp.MustCompile(`^-[^=]*\s`)
 )
 
-// joined are args with values that begin as flags do, as SQL after a comment, joined to the flags
-// before them, which the parser would take them for; they are known by a space.
+// joined joins args with values that look like flags, such as SQL after a comment, to the flags
+// before them, since the parser would mistake them for flags; they are recognised by a space.
 func joined(args []string) (out []string) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -113,7 +112,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runIn(&cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)}, args)
 }
 
-// runIn is run, again where types of columns are found out on the way.
+// runIn is run, repeated if types of columns are found out on the way.
 func runIn(e *cli.Env, args []string) (code int) {
 	stdout, stderr := e.Stdout, e.Stderr
 	defer func() {
@@ -125,7 +124,7 @@ func runIn(e *cli.Env, args []string) (code int) {
 			code = int(x)
 		}
 	}()
-	if len(args) == 1 && args[0] == "--version" { // as other programs have it
+	if len(args) == 1 && args[0] == "--version" { // as in other programs
 		args = []string{"version"}
 	}
 	var c commands
@@ -158,8 +157,8 @@ func runIn(e *cli.Env, args []string) (code int) {
 		e.CSVTypes = whole.Types
 		return runIn(e, args)
 	}
-	// Which step it was, and what that calls it, is nothing to the one who ended it. Statements
-	// of bglm sql that were done have written what they did.
+	// The user who stopped it does not care which step that was and what it calls it. Finished
+	// statements of bglm sql have written their results.
 	if k.Selected().Name != "sql" && (errors.Is(err, context.Canceled) || errors.Is(err, cli.ErrInterrupted)) {
 		err = cli.ErrInterrupted
 	}

@@ -25,7 +25,7 @@ type mergeCommand struct {
 	Option []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of belief tables that do not say."`
 	Files  []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial: at least two."`
 
-	twice bool // that a file is there twice is said
+	twice bool // it has been reported that a file is given twice
 }
 
 // Help is the text below the usage line.
@@ -105,7 +105,7 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 		if !f.IsFit {
 			return nil, fmt.Errorf("%s: its fit is not one that can be merged", name)
 		}
-		if own := f.Job("option.priors"); own != "" && c.Prior == "" { // no part of a FIT, they would count in every part
+		if own := f.Job("option.priors"); own != "" && c.Prior == "" { // they are no part of a FIT, and would count in every part
 			return nil, cli.Usage(fmt.Errorf("%s was fitted with priors of single features, %s, which count once: give --prior, a fit or table of beliefs that has them", name, own))
 		}
 		if i > 0 {
@@ -149,12 +149,12 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 	return fitstore.Open(s, "fits", meta)
 }
 
-// mergedKey is, among the metadata of a job, the marks of the parts that a fit was merged of.
+// mergedKey is the metadata key for the marks of the parts from which a fit was merged.
 const mergedKey = "merged"
 
-// learntBy is the metadata of parts once they are merged: the job of the first, the mark of the rows of
-// all where each part has one, and the marks of the parts. Rows of a part that are in another one, as
-// where the output of a merge is merged again, count twice, which it says.
+// learntBy is the metadata of merged parts: the job of the first, the mark of all rows if each part
+// has one, and the marks of the parts. It warns if rows of a part are also in another one, as when
+// the output of a merge is merged again, since they count twice.
 func (c *mergeCommand) learntBy(s *duck.Session, parts []*fitstore.Fits) (meta []string) {
 	for i, key := range parts[0].Meta {
 		if i%2 == 0 && key != rowsKey && key != mergedKey {
@@ -196,8 +196,7 @@ func (c *mergeCommand) learntBy(s *duck.Session, parts []*fitstore.Fits) (meta [
 	return meta
 }
 
-// mergePlain merges in the order of the files, whatever the form of the
-// covariances.
+// mergePlain merges in the order of the files, for any form of covariance.
 func (c *mergeCommand) mergePlain(s *duck.Session, parts []*fitstore.Fits, prior *fitstore.Fits, meta []string) (*fitstore.Fits, error) {
 	var all []*kernels.Fit
 	for i, p := range parts {

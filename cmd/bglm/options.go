@@ -13,8 +13,7 @@ import (
 	"github.com/bglm/bglm/udf"
 )
 
-// byFlag is an error about an option in terms of the flag that it came by, whose values
-// are those of SQL.
+// byFlag rewords an error about an option for the flag that gave it, whose values are those of SQL.
 func byFlag(err error) error {
 	return argument.Reword(err, func(e *argument.Error) string {
 		if option.Of(e.Name) == nil && e.Why != argument.Unknown {
@@ -28,7 +27,7 @@ func byFlag(err error) error {
 	})
 }
 
-// wordsOf are the words that an option of a function may be.
+// wordsOf are the words allowed for an option of a function.
 func wordsOf(function, key string) []string {
 	p, err := option.For(function).Find(key)
 	if err != nil {

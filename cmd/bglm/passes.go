@@ -15,11 +15,11 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 )
 
-// maxPasses bounds the passes over the rows: from a sample's fit two to four do, and some forty where responses are
-// separated, each of which leaves two thirds of the way.
+// maxPasses limits the passes over the rows: starting from a sample's fit two to four suffice, and
+// some forty if responses are separated, each of which leaves two thirds of the distance.
 const maxPasses = 60
 
-// passFile is where an unfinished fit by passes is kept beside its output.
+// passFile is the file beside the output for an unfinished fit by passes.
 func passFile(out string) string { return out + ".pass.parquet" }
 
 func (c *fitCommand) checkPasses() error {
@@ -39,7 +39,7 @@ func (c *fitCommand) checkPasses() error {
 	return nil
 }
 
-// plan is the job that passes go for, its rows, and whether there is a fit to expand around, in
+// plan returns the job for the passes, its rows, and whether there is a fit to expand around, in
 // the table around.
 func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *job.Source, around bool, err error) {
 	if src, err = job.Open(s, c.data()); err != nil {
@@ -87,11 +87,11 @@ func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *
 	return j, src, true, nil
 }
 
-// chain makes the merged state of a pass the one that the next pass goes on from.
+// chain passes the merged state of a pass on to the next pass.
 const chain = "CREATE OR REPLACE TEMP TABLE around AS FROM pass"
 
-// agree says whether fits of a file were made by the job of others: with the same keys, nil
-// for all of them.
+// agree checks that fits of a file were made by the same job as others: with the same keys, nil for
+// all of them.
 func agree(f, with *fitstore.Fits, file string, keys []string) error {
 	if keys == nil {
 		for i, key := range slices.Concat(f.Meta, with.Meta) {
@@ -108,8 +108,8 @@ func agree(f, with *fitstore.Fits, file string, keys []string) error {
 	return nil
 }
 
-// byPasses fits by passes over the rows, none of which is kept. After each pass the fit so far
-// (of lowrank the state) is kept beside the output, from which a run that was killed goes on.
+// byPasses fits by passes over the rows, none of which is kept. After each pass the fit so far (for
+// lowrank the state) is stored beside the output, from which a run continues that was killed.
 func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 	unfinished := ""
 	if c.Out != "" {
@@ -144,18 +144,18 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 		}
 		nearer := func(steps int) error {
 			if around || j.Chained() {
-				return nil // by a run before, or by hand: there is no sample
+				return nil // from an earlier run, or given by hand: there is no sample
 			}
 			return j.Nearer(steps, func() error { _, err := p.Solve(s); return err })
 		}
-		if converged { // the curvature is that where the pass looked: a step brings it to the mode
+		if converged { // the curvature is that where the pass expanded: a step moves the fit to the mode
 			return f, len(src.Files), nearer(1)
 		}
 		if !c.Quiet {
 			why, _, _ := strings.Cut(status, ";")
 			fmt.Fprintf(s.Env.Stderr, "pass %d: %s\n", k, why)
 		}
-		if k < 4 { // passes after these begin near enough
+		if k < 4 { // later passes begin near enough
 			if err := nearer(max(3-k, 1)); err != nil {
 				return nil, 0, err
 			}
@@ -176,7 +176,7 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 	return nil, 0, fmt.Errorf("no convergence in %d passes; begin nearer, with --around and the fit of a larger sample", maxPasses)
 }
 
-// partial takes one pass and writes what it says.
+// partial makes one pass and writes its state.
 func (c *fitCommand) partial(s *duck.Session) error {
 	began := time.Now()
 	j, src, around, err := c.plan(s, "")
@@ -199,7 +199,7 @@ func (c *fitCommand) partial(s *duck.Session) error {
 	return nil
 }
 
-// finishCommand makes a fit of passes over parts of the rows.
+// finishCommand makes a fit from passes over parts of the rows.
 type finishCommand struct {
 	outputFlags
 	csvFlags

@@ -12,15 +12,15 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// largeTogether is how many groups share a pass that are too large for their rows to be kept.
+// largeTogether is how many groups that are too large for their rows to be kept share a pass.
 const largeTogether = 16
 
-// roomForRows, where it is not 0, is how many rows have room, for tests.
+// roomForRows, if not 0, overrides how many rows fit in memory, for tests.
 var roomForRows int64
 
-// groupsByPasses fits each group: with its rows where they have room, as many groups at a time
-// as have room together, else by passes, some groups in each. What is done is kept beside the
-// output, from which a run that was killed goes on.
+// groupsByPasses fits each group: with its rows if they fit in memory, as many groups at a time as
+// fit together, else by passes, several groups in each. Results are stored beside the output, from
+// which a run continues that was killed.
 func (c *fitCommand) groupsByPasses(s *duck.Session, j *job.Job, src *job.Source, around bool, unfinished string) (*fitstore.Fits, error) {
 	room, err := j.Room(src)
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *fitCommand) groupsByPasses(s *duck.Session, j *job.Job, src *job.Source
 	return fitstore.Open(s, "fits", j.Meta)
 }
 
-// groupFits are the tables done, of groups and their fits; sizes (job.Divide); and around, of
-// the large groups that are not done, bglm_k and fit.
+// groupFits has the tables done, of groups and their fits; sizes (job.Divide); and around, with
+// bglm_k and fit of the large groups that are not done.
 type groupFits struct {
 	*fitCommand
 	s          *duck.Session
@@ -80,7 +80,7 @@ type groupFits struct {
 	keys       string
 }
 
-// begin makes done and around, of what the table around has of a run before or of --around.
+// begin creates done and around, from the table around of an earlier run or of --around.
 func (g *groupFits) begin(have bool) error {
 	steps := []string{
 		"CREATE OR REPLACE TEMP TABLE done AS SELECT " + g.keys + ", bglm_laplace(true, {x: 1}) AS fit FROM sizes WHERE false GROUP BY ALL",
@@ -103,7 +103,7 @@ func (g *groupFits) begin(have bool) error {
 	return nil
 }
 
-// keep writes what there is beside the output.
+// keep writes the current state beside the output.
 func (g *groupFits) keep() error {
 	if g.unfinished == "" {
 		return nil
@@ -118,7 +118,7 @@ func (g *groupFits) keep() error {
 	return f.Save(g.unfinished)
 }
 
-// byPasses fits the large groups, numbered from 0 on.
+// byPasses fits the large groups, numbered from 0.
 func (g *groupFits) byPasses(large int) error {
 	for lo := 0; lo < large; lo += largeTogether {
 		hi := min(lo+largeTogether, large)
@@ -155,7 +155,7 @@ func (g *groupFits) byPasses(large int) error {
 	return nil
 }
 
-// pass takes one for the groups ks and returns those that need another.
+// pass makes one for the groups ks and returns those that need another.
 func (g *groupFits) pass(what string, ks []int) (open []int, err error) {
 	if err := g.j.PassGroups(g.src, what, ks); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// scoreFlags say which fit scores the rows.
+// scoreFlags select the fit that scores the rows.
 type scoreFlags struct {
 	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table, or a table with a column fit: .parquet, .arrow, .csv, .json or .duckdb."`
 	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
@@ -62,17 +62,17 @@ type scoring struct {
 	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
 	weight      string // SQL: how many rows a row counts as, "" for 1
 
-	spared  bool  // bad rows are left out, where the fit has left them out
-	skipped int64 // so many
+	spared  bool  // invalid rows are left out, if the fit has skipped them
+	skipped int64 // how many
 
-	sampled bool          // the table seen is there
+	sampled bool          // the table seen exists
 	fields  []duck.Column // of the features, after sampleColumns
-	seen    int64         // how many rows the table seen has at most
+	seen    int64         // the largest number of rows in the table seen
 
-	pairAUC *float64 // after leftOut: the area under the ROC curve of pairs left out, nil where there is none
+	pairAUC *float64 // after leftOut: the area under the ROC curve with pairs left out, nil if unknown
 }
 
-// purpose is what rows are scored for.
+// purpose is the purpose of scoring rows.
 type purpose int
 
 const (
@@ -158,7 +158,7 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*s
 	return sc, sc.checkColumns(s, m.Beliefs, withY, !slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "weight" }))
 }
 
-// rowFlags are the options that are read of each row: those of the user, else those of the fit.
+// rowFlags are the options by row: those of the user, else those of the fit.
 func (p purpose) rowFlags(f *fitstore.Fits, opts [][2]string) (out []string) {
 	keys := []string{"offset", "trials", "weight"}
 	if p == toPredict {
@@ -166,7 +166,7 @@ func (p purpose) rowFlags(f *fitstore.Fits, opts [][2]string) (out []string) {
 	}
 	for _, k := range keys {
 		v := f.Job("option." + k)
-		if e, ok := formula.DecimalLog(v); ok { // which an older version took as it stands
+		if e, ok := formula.DecimalLog(v); ok { // as older versions used it
 			v = "log10(" + e + ")"
 		}
 		if i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == k }); i >= 0 {
@@ -179,8 +179,8 @@ func (p purpose) rowFlags(f *fitstore.Fits, opts [][2]string) (out []string) {
 	return out
 }
 
-// checkColumns reports rows without their response, or without the columns of their weight; own says
-// that the fit names these.
+// checkColumns reports rows without their response, or without the columns of their weight; own
+// says that the fit names these.
 func (sc *scoring) checkColumns(s *duck.Session, beliefs string, withY, own bool) error {
 	if withY {
 		if _, err := s.Describe("SELECT (" + sc.y + ") FROM " + sc.rows); err != nil {
@@ -214,7 +214,7 @@ func newScoring(s *duck.Session, f *fitstore.Fits, src *job.Source, j *job.Job) 
 	return sc, nil
 }
 
-// evenOffset checks that an offset counts for all classes of a fit alike, and so for none.
+// evenOffset checks that an offset affects all classes of a fit equally, and so none.
 func evenOffset(s *duck.Session) error {
 	var reference sql.NullString
 	err := s.Row("SELECT min(class) FROM (SELECT class FROM (SELECT row_number() OVER () AS k, unnest(fit.beliefs, recursive := true) FROM fits) GROUP BY k, class HAVING bool_and(mean = 0 AND variance = 0))", &reference)
@@ -224,9 +224,9 @@ func evenOffset(s *duck.Session) error {
 	return err
 }
 
-// etaFit makes the fit that predicts from the row [m, sd] of a linear predictor
-// N(m, sd²): a weight known to be 1 and one N(0, 1). With it an offset is added
-// where it belongs, to m. Groups have their own dispersion and shape.
+// etaFit creates the fit that predicts from the row [m, sd] of a linear predictor N(m, sd²): a
+// weight known to be 1 and one N(0, 1). With it an offset is added where it belongs, to m. Groups
+// have their own dispersion and shape.
 func etaFit(s *duck.Session, sc *scoring) error {
 	dispersion, shape := "fit.dispersion", "fit.shape"
 	if len(sc.fits.Group) > 0 {
@@ -237,13 +237,13 @@ func etaFit(s *duck.Session, sc *scoring) error {
 		CASE WHEN fit.shape IS NOT NULL THEN ', shape: ' || `+shape+` ELSE '' END) FROM fits LIMIT 1`, &sc.eta)
 }
 
-// subquery is joined with the offset in the linear predictor.
+// subquery is joined, with the offset in the linear predictor.
 func (sc *scoring) subquery(columns string, extra ...string) string {
 	return sc.shifted(sc.joined(columns, extra...))
 }
 
-// joined evaluates the features over the data alone, where no column of the
-// Fits can be mistaken for one of theirs.
+// joined evaluates the features over the data alone, so that columns of the fits cannot be mistaken
+// for theirs.
 func (sc *scoring) joined(columns string, extra ...string) string {
 	cols := []string{}
 	if columns != "" {
@@ -269,8 +269,8 @@ func (sc *scoring) joined(columns string, extra ...string) string {
 	return q + " LEFT JOIN (SELECT fit AS bglm_fit, " + strings.Join(keys, ", ") + " FROM fits) f ON " + strings.Join(on, " AND ")
 }
 
-// shifted replaces the features by the linear predictor with its offset; rows whose offset is
-// NULL have none, as for the fit.
+// shifted replaces the features by the linear predictor with its offset; rows whose offset is NULL
+// have none, as in the fit.
 func (sc *scoring) shifted(from string) string {
 	if sc.offset == "" {
 		return from
@@ -323,7 +323,7 @@ func (c *predictCommand) Run(e *cli.Env) error {
 		q += fmt.Sprintf(", unnest(bglm_predict_dist(bglm_fit, bglm_x, %v))", c.Level)
 	}
 	q += " FROM " + sc.subquery(columns)
-	if len(sc.fits.Group) > 0 { // The rows stay on the probing side of the join, which keeps their order.
+	if len(sc.fits.Group) > 0 { // the rows stay on the probe side of the join, which keeps their order
 		if err := s.Exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
 			return err
 		}
@@ -335,7 +335,7 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	if sum.N, sum.Skipped, err = sc.counts(s); err != nil {
 		return sc.src.Blame(err)
 	}
-	// The last step: a job that is stopped says that nothing was written.
+	// The last step: a job that is stopped before says that nothing was written.
 	if err := fitstore.CopyTo(s, c.Out, q, nil); err != nil {
 		return sc.src.Blame(err)
 	}
@@ -343,8 +343,8 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	return c.print(sum.besideOutput(e), sum)
 }
 
-// checkNames reports columns of the data, kept by --columns, that are called as one of the predictions
-// is: the file would have the older one under its name.
+// checkNames reports columns of the data, kept by --columns, with the name of a column of the
+// predictions: under it the file would have the older one.
 func (sc *scoring) checkNames(s *duck.Session, flag, columns string, dist bool) error {
 	if columns == "" {
 		return nil
@@ -373,7 +373,7 @@ func (sc *scoring) checkNames(s *duck.Session, flag, columns string, dist bool) 
 	return cli.Usage(sc.src.Blame(fmt.Errorf("--columns %s: the data have %s, which is what predictions are called; leave it out, as in --columns '* EXCLUDE (%s)', or rename it", flag, names, names)))
 }
 
-// counts are how many rows have a prediction, and how many have none since their group has no
+// counts returns how many rows have a prediction, and how many have none since their group has no
 // beliefs.
 func (sc *scoring) counts(s *duck.Session) (n, unknown int64, err error) {
 	if len(sc.fits.Group) == 0 {

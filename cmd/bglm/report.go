@@ -62,7 +62,7 @@ Examples:
   bglm report --beliefs beliefs.parquet --out weights.html --plots plots`
 }
 
-// Run makes the page.
+// Run creates the page.
 func (c *reportCommand) Run(e *cli.Env) error {
 	began := time.Now()
 	if c.Weights < 1 || c.Weights > 500 || c.Slices < 2 || c.Slices > 500 {
@@ -159,7 +159,7 @@ func (c *reportCommand) page(s *duck.Session) (*page.Page, *summary, error) {
 	return p, sum, nil
 }
 
-// judged adds what the data say of the model.
+// judged adds how the data judge the model.
 func (c *reportCommand) judged(s *duck.Session, p *page.Page, sc *scoring, sum *summary) error {
 	sc.rows, sc.keep = sc.src.Numbered(), []string{"bglm_file", "bglm_row"}
 	how, err := sc.judge(s)
@@ -203,7 +203,7 @@ func (c *reportCommand) judged(s *duck.Session, p *page.Page, sc *scoring, sum *
 	return errors.Join(c.variances(s, p, sc.fits), c.health(s, p, sc, sum), c.trajectories(s, p, sc, sum.factorised()), c.worst(s, p, sc), c.weights(s, p, sc.fits, sum))
 }
 
-// card says what the model is.
+// card describes the model.
 func (c *reportCommand) card(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) error {
 	if err := summarise(s, f, sum); err != nil {
 		return err
@@ -262,13 +262,13 @@ func (c *reportCommand) card(s *duck.Session, p *page.Page, f *fitstore.Fits, su
 	return nil
 }
 
-// factorised says that deviations of single weights are not the posterior's.
+// factorised reports whether the standard deviations of single weights are not the posterior's.
 func (s *summary) factorised() bool { return kernels.Factorised(s.Status) }
 
-// validAt is what the card calls the time of a fit.
+// validAt is the card's name for the time of a fit.
 const validAt = "valid at time"
 
-// parameters adds what the fit was given or learnt besides its weights.
+// parameters adds what the fit was given or learnt in addition to its weights.
 func parameters(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) (iterations int64, err error) {
 	var shape, disp, t sql.NullFloat64
 	var pm, pv, pi float64
@@ -279,7 +279,7 @@ func parameters(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) (
 		return 0, err
 	}
 	prior := fmt.Sprintf("mean %s, variance %s; intercept variance %s", chart.Short(pm), chart.Short(pv), chart.Short(pi))
-	p.Card = append(p.Card, page.Fact{Key: "prior of weights", Value: prior}) // no line of its own, long as it is
+	p.Card = append(p.Card, page.Fact{Key: "prior of weights", Value: prior}) // not on a line of its own, although it is long
 	p.About("covariance", kind)
 	if shape.Valid {
 		p.About("shape", chart.Short(shape.Float64))
@@ -336,7 +336,7 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *j
 	return nil
 }
 
-// rowFacts say how many rows were judged, and how many were not.
+// rowFacts says how many rows were judged, and how many were not.
 func (r *quality) rowFacts(skipped int64) []page.Fact {
 	facts := []page.Fact{{Key: "rows", Value: count(r.N)}}
 	if r.Weight != nil {
@@ -351,7 +351,7 @@ func (r *quality) rowFacts(skipped int64) []page.Fact {
 	return facts
 }
 
-// courseCharts show how a stream predicted its rows before it learnt them.
+// courseCharts show how well a stream predicted its rows before it learnt them.
 func courseCharts(periods []period) []*chart.Chart {
 	observed, predicted := chart.Series{Kind: "line", Label: "observed"}, chart.Series{Kind: "line", Label: "predicted"}
 	auc := chart.Series{Kind: "line"}
@@ -370,8 +370,8 @@ func courseCharts(periods []period) []*chart.Chart {
 	return out
 }
 
-// binned is the SQL of rows y, p and w in bins b of equally many rows by their prediction. A row of
-// weight w may be in several, with a part of its weight in each.
+// binned is the SQL of rows y, p and w in bins b of equal numbers of rows, ordered by prediction. A
+// row of weight w may be in several, with a part of its weight in each.
 func binned(weighed bool) string {
 	if !weighed {
 		return fmt.Sprintf("(SELECT y, p, w, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM %s)", usable)
@@ -381,7 +381,7 @@ func binned(weighed bool) string {
 		WHERE upto > b * total / 20 AND upto - w < (b + 1) * total / 20)`, usable)
 }
 
-// calibrationCharts bins rows by their prediction, equally many a bin.
+// calibrationCharts bins rows by their prediction, with equal numbers of rows in each bin.
 func calibrationCharts(s *duck.Session, binary, weighed bool, family string) ([]*chart.Chart, error) {
 	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
 	pts := chart.Series{Kind: "points", Label: "mean of a bin, 95 % interval"}
@@ -406,7 +406,7 @@ func calibrationCharts(s *duck.Session, binary, weighed bool, family string) ([]
 		lo, hi = min(lo, p, y), max(hi, p, y)
 		return nil
 	})
-	if n := len(pts.X); n < 20 { // of fewer rows
+	if n := len(pts.X); n < 20 { // there are fewer rows
 		c.Title = "Calibration: " + some(int64(n), "bin") + " of equally many rows"
 	}
 	if binary {
@@ -416,7 +416,7 @@ func calibrationCharts(s *duck.Session, binary, weighed bool, family string) ([]
 	return []*chart.Chart{c}, err
 }
 
-// whole is x without the rounding of a sum of whole numbers.
+// whole is x without the rounding error of a sum of whole numbers.
 func whole(x float64) float64 {
 	if r := math.Round(x); math.Abs(x-r) < 1e-9*math.Max(r, 1) {
 		return r
@@ -424,10 +424,10 @@ func whole(x float64) float64 {
 	return x
 }
 
-// rocAndLift draws both, none where one of the responses does not occur.
+// rocAndLift draws both curves, none if one of the responses does not occur.
 func rocAndLift(s *duck.Session) ([]*chart.Chart, error) {
 	var steps []metric.Step
-	// Rows of equal prediction stay in one step.
+	// Rows with equal predictions stay in one step.
 	err := s.Each(`WITH d AS (SELECT p, sum(w * y) AS y, sum(w) AS k FROM `+usable+` GROUP BY p),
 		e AS (SELECT p, y, k, sum(k) OVER (ORDER BY p DESC) AS upto FROM d)
 		SELECT sum(y), sum(k) FROM e GROUP BY ceil(200 * upto / (SELECT sum(k) FROM d)) ORDER BY min(upto)`, func(scan func(...any) error) error {
@@ -466,8 +466,8 @@ func labelSQL(f *fitstore.Fits) string {
 	return "concat_ws(' · ', " + strings.Join(append(parts, "bglm_b.feature"), ", ") + ")"
 }
 
-// weights shows the weights furthest from 0: as odds or rate ratios where the link has them,
-// numbers by their standard deviation where the fit knows that.
+// weights shows the weights furthest from 0: as odds or rate ratios if the link has them, those of
+// numbers per standard deviation if the fit knows it.
 func (c *reportCommand) weights(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) error {
 	factorised, link := sum.factorised(), sum.Link
 	what := map[string]string{"the odds": "odds ratio", "the rate": "rate ratio", "the mean": "ratio of means"}[ratioOf(sum.Family, link)]
@@ -504,7 +504,7 @@ func (c *reportCommand) weights(s *duck.Session, p *page.Page, f *fitstore.Fits,
 		if factorised {
 			half, tip = 0, fmt.Sprintf("%s: %.4g", name, m)
 		}
-		if !strings.HasSuffix(name, kernels.Intercept) { // where all numbers are 0, it may be far off
+		if !strings.HasSuffix(name, kernels.Intercept) { // the intercept is for all numbers at 0, and may be far off
 			is.X, is.Y = append(is.X, shown(scale*m)), append(is.Y, float64(len(ch.Names)))
 			is.Lo, is.Hi = append(is.Lo, shown(scale*(m-half))), append(is.Hi, shown(scale*(m+half)))
 			is.Tip = append(is.Tip, tip)
@@ -545,23 +545,23 @@ func (c *reportCommand) weights(s *duck.Session, p *page.Page, f *fitstore.Fits,
 	return nil
 }
 
-// course is how a filter learnt the rows, slice by slice.
+// course is the progress of a filter over slices of the rows.
 type course struct {
 	evidence chart.Series // per row of a slice
 	top      []string     // features of the weights furthest from 0
 	drifts   bool
-	path     map[string][]chartPoint // of top, where they drift
+	path     map[string][]chartPoint // of top, if they drift
 	scale    map[string]float64      // of top: the standard deviation of a number
 	hasTime  bool                    // x is the time, else rows
 	until    float64                 // the time of the last row
-	dates    bool                    // which counts in days since 1970
-	byScale  bool                    // a weight of top is a number's, shown by its standard deviation
+	dates    bool                    // the time counts in days since 1970
+	byScale  bool                    // some weight of top belongs to a number, and is shown per standard deviation
 }
 
 type chartPoint struct{ x, mean, sd float64 }
 
-// trajectories learns the rows again, slice by slice, and shows the weights and the
-// evidence on the way.
+// trajectories learns the rows again, slice by slice, and shows the weights and the evidence along
+// the way.
 func (c *reportCommand) trajectories(s *duck.Session, p *page.Page, sc *scoring, factorised bool) error {
 	if f := sc.fits; len(f.Group) > 0 || f.Job(startKey) != "" {
 		return nil
@@ -587,8 +587,8 @@ func (c *reportCommand) trajectories(s *duck.Session, p *page.Page, sc *scoring,
 	return nil
 }
 
-// again is the model as it was fitted, nil for one that does not learn row by row, or
-// whose file does not say how it was learnt.
+// again is the model as it was fitted, nil if it does not learn row by row, or its file does not
+// record how it was learnt.
 func (c *reportCommand) again(s *duck.Session, f *fitstore.Fits) (m *job.Model, drifts bool, err error) {
 	var method string
 	if err := s.Row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
@@ -611,8 +611,8 @@ func (c *reportCommand) again(s *duck.Session, f *fitstore.Fits) (m *job.Model, 
 	return &own, drifts, nil
 }
 
-// learnAgain runs the job over slices of the rows, each continued from the one before;
-// nil for less than two rows.
+// learnAgain runs the job on slices of the rows, each continued from the one before; nil for less
+// than two rows.
 func (c *reportCommand) learnAgain(s *duck.Session, sc *scoring, j *job.Job, drifts bool) (*course, error) {
 	fn, err := job.Function(s, j.Method)
 	if err != nil {
@@ -701,7 +701,7 @@ func (c *course) visit(s *duck.Session, x float64) error {
 	})
 }
 
-// section draws the course; that of factorised weights without bands.
+// section draws the course, without bands for factorised weights.
 func (c *course) section(p *page.Page, factorised bool) {
 	xl := "rows learnt"
 	if c.hasTime {
@@ -742,8 +742,8 @@ func (c *course) section(p *page.Page, factorised bool) {
 	p.Add(page.Section{ID: "course", Title: "Course of learning", Doc: "cookbook/drift.md", Text: text}, charts...)
 }
 
-// predicted prints a prediction; a probability next to 1 by what it lacks, for that is what its
-// surprise comes from.
+// predicted prints a prediction; a probability next to 1 by its distance from 1, which determines
+// its surprise.
 func predicted(p float64) string {
 	if s := chart.Digits(p, 4); s != "1" || p >= 1 {
 		return s
@@ -751,7 +751,7 @@ func predicted(p float64) string {
 	return "1 - " + strconv.FormatFloat(1-p, 'g', 2, 64)
 }
 
-// worst lists the rows whose response was least expected.
+// worst lists the rows with the least expected responses.
 func (c *reportCommand) worst(s *duck.Session, p *page.Page, sc *scoring) error {
 	binary, err := isBinary(s)
 	if err != nil {

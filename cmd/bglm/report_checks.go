@@ -20,8 +20,8 @@ import (
 	"github.com/bglm/bglm/kernels/metric"
 )
 
-// traitsOf are those of a family and a link, that of the family where it is ""; the zero ones
-// of what is no likelihood of one predictor, such as classes.
+// traitsOf are the traits of a family and a link, the family's default if it is ""; zero for what
+// is not a likelihood of one predictor, such as classes.
 func traitsOf(family, link string) (t lik.Traits) {
 	if l, err := lik.New(family, link, lik.Params{Dispersion: 1}); err == nil {
 		t = l.Traits()
@@ -29,7 +29,7 @@ func traitsOf(family, link string) (t lik.Traits) {
 	return t
 }
 
-// thresholds say what deciding by the probability comes to.
+// thresholds shows the results of deciding by the probability.
 func (c *reportCommand) thresholds(s *duck.Session, p *page.Page) error {
 	t := &page.Table{Head: []page.Cell{page.Number("threshold"), page.Number("rows above"), page.Number("share"), page.Number("precision"), page.Number("recall"), page.Number("lift"), page.Number("cost of 1,000 rows")}}
 	err := s.Each(`SELECT t, above, found, n, pos FROM (SELECT t, coalesce(sum(w) FILTER (p >= t), 0) AS above, coalesce(sum(w * y) FILTER (p >= t), 0) AS found, sum(w) AS n, sum(w * y) AS pos
@@ -54,7 +54,7 @@ func (c *reportCommand) thresholds(s *duck.Session, p *page.Page) error {
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 func count(n int64) string     { return chart.Thousands(strconv.FormatInt(n, 10)) }
 
-// amount prints a sum of weights, of whole ones as count does.
+// amount prints a sum of weights, whole ones like count.
 func amount(w float64) string {
 	if w == math.Trunc(w) && math.Abs(w) < 1e15 {
 		return count(int64(w))
@@ -69,7 +69,7 @@ func some(n int64, unit string) string {
 	return count(n) + " " + unit + "s"
 }
 
-// variances shows what was learnt besides the weights, with what is not known of it.
+// variances shows what was learnt in addition to the weights, with its uncertainty.
 func (c *reportCommand) variances(s *duck.Session, p *page.Page, f *fitstore.Fits) error {
 	if len(f.Group) > 0 || f.HasClass {
 		return nil
@@ -117,15 +117,15 @@ func (c *reportCommand) variances(s *duck.Session, p *page.Page, f *fitstore.Fit
 	return nil
 }
 
-// columnHealth is what the rows of data were like in a column.
+// columnHealth summarises the rows of data in a column.
 type columnHealth struct {
 	name, kind string
 	metric.Column
 	mean, sd sql.NullFloat64
-	counted  bool // its levels were
+	counted  bool // its levels were counted
 }
 
-// doubtTexts are what the table of the data says of a column.
+// doubtTexts are the doubts about a column in the table of the data.
 var doubtTexts = map[metric.Doubt]string{
 	metric.MostlyMissing:  "often missing",
 	metric.Constant:       "does not vary",
@@ -137,7 +137,7 @@ var doubtTexts = map[metric.Doubt]string{
 	metric.MostLevelsRare: "most levels are rare",
 }
 
-// health shows what the rows of data were like.
+// health shows the state of the rows of data.
 func (c *reportCommand) health(s *duck.Session, p *page.Page, sc *scoring, sum *summary) error {
 	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
 		return nil
@@ -158,7 +158,7 @@ func (c *reportCommand) health(s *duck.Session, p *page.Page, sc *scoring, sum *
 	return nil
 }
 
-// row is x as one of the table of health.
+// row is x as a row of the table of health.
 func (x *columnHealth) row() []page.Cell {
 	number := func(v sql.NullFloat64) page.Cell {
 		if !v.Valid {
@@ -181,7 +181,7 @@ func (x *columnHealth) row() []page.Cell {
 	return append(row, number(x.mean), number(x.sd), levels, rare, page.Text(strings.Join(mind, "; ")))
 }
 
-// columns are those that the fit has seen, with what the rows say of them.
+// columns are those that the fit has seen, with what the rows show about them.
 func (sc *scoring) columns(s *duck.Session) (all []*columnHealth, err error) {
 	err = s.Each("SELECT c.name, split_part(c.kind, ' of ', 1), c.n, c.missing, c.center, c.scale FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
 		x := &columnHealth{}
@@ -223,24 +223,24 @@ func (sc *scoring) columns(s *duck.Session) (all []*columnHealth, err error) {
 	return all, nil
 }
 
-// healthRows is how many rows moments and levels are counted in; healthCells, how many values of them.
+// healthRows and healthCells limit the rows, and their values, used for moments and levels.
 const healthRows, healthCells = 1_000_000, 50_000_000
 
-// isPlain says whether a feature is one number or level.
+// isPlain reports whether a feature is one number or level.
 func isPlain(c duck.Column) bool {
 	return !strings.HasPrefix(c.Type, "STRUCT") && !strings.HasSuffix(c.Type, "]") && !strings.HasPrefix(c.Type, "MAP")
 }
 
-// sampleColumns makes the table seen, once: the plain features of the first rows by their names, and the weight
-// bglm_w. What asks about single columns reads it, for each look at a file reads all of its columns'
-// types again. It returns all features, none where x is no STRUCT.
+// sampleColumns creates the table seen, once: the plain features of the first rows by their names,
+// and the weight bglm_w. Queries about single columns read it, since each query of a file detects
+// the types of all its columns again. It returns all features, none if x is not a STRUCT.
 func (sc *scoring) sampleColumns(s *duck.Session) ([]duck.Column, error) {
 	if sc.sampled {
 		return sc.fields, nil
 	}
 	fields, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
 	if err != nil {
-		sc.sampled = true // no STRUCT
+		sc.sampled = true // not a STRUCT
 		return nil, nil
 	}
 	var names []string
@@ -257,21 +257,21 @@ func (sc *scoring) sampleColumns(s *duck.Session) ([]duck.Column, error) {
 	return fields, err
 }
 
-// sample is the SQL of the features called names, and of bglm_w, of the first rows. The list of one that each row's
-// features go through keeps the planner from writing the whole expression of x into every single column, which of
-// thousands takes minutes.
+// sample is the SQL of the features called names, and of bglm_w, in the first rows. Wrapping each
+// row's features in a list of one keeps the planner from copying the whole expression of x into
+// every single column, which takes minutes for thousands of them.
 func (sc *scoring) sample(names []string) string {
 	return fmt.Sprintf("SELECT %s FROM (SELECT unnest(bglm_x), bglm_w FROM (SELECT unnest([bglm_x]) AS bglm_x, bglm_w FROM %s LIMIT %d))", strings.Join(append(names, "bglm_w"), ", "), sc.features(), sc.seen)
 }
 
-// countLevels counts those of a column.
+// countLevels counts the levels of a column.
 func (x *columnHealth) countLevels(s *duck.Session) error {
 	x.counted = true
 	name := quote.Name(x.name)
 	return s.Row(fmt.Sprintf("SELECT count(*), count(*) FILTER (n < %d), coalesce(sum(n), 0)::BIGINT FROM (SELECT count(*) AS n FROM seen WHERE %s IS NOT NULL GROUP BY %s)", metric.RareRows, name, name), &x.Levels, &x.Rare, &x.Counted)
 }
 
-// inspect finds the moments of numbers whose fit has none, and which of them count the rows.
+// inspect finds the moments of numbers where the fit has none, and numbers that count the rows.
 func (sc *scoring) inspect(s *duck.Session, numbers []*columnHealth) error {
 	const together = 100 // columns in a statement
 	var counting []*columnHealth
@@ -298,7 +298,7 @@ func (sc *scoring) inspect(s *duck.Session, numbers []*columnHealth) error {
 	return sc.countRows(s, counting, together)
 }
 
-// countRows finds the columns of whole numbers that count the rows, in all of these.
+// countRows finds the columns of whole numbers that number all of the rows.
 func (sc *scoring) countRows(s *duck.Session, of []*columnHealth, together int) error {
 	var rows int64
 	if err := s.Row("SELECT count(*) FROM seen", &rows); err != nil {
@@ -319,7 +319,7 @@ func (sc *scoring) countRows(s *duck.Session, of []*columnHealth, together int) 
 		return nil
 	}
 	const once, gapless = "count(DISTINCT _) = count(*)", "count(_) > 20 AND max(_) - min(_) + 1 = count(*)"
-	if rows < sc.seen { // these are all
+	if rows < sc.seen { // these are all rows
 		return ask(of, "seen", gapless+" AND "+once)
 	}
 	if err := ask(of, "seen", once); err != nil {
@@ -329,8 +329,8 @@ func (sc *scoring) countRows(s *duck.Session, of []*columnHealth, together int) 
 	return ask(left, "(SELECT unnest(bglm_x) FROM "+sc.features()+")", gapless+" AND bool_and(_ = trunc(_)) AND "+once)
 }
 
-// reasons are the features that move the predictor of each of the rows named by file and row
-// furthest from its mean: that a reader can see why.
+// reasons are the features that move the predictor of each of the rows, given by file and row,
+// furthest from its mean, as an explanation for the reader.
 func (sc *scoring) reasons(s *duck.Session, keys string) (map[string]string, error) {
 	out := map[string]string{}
 	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
@@ -352,7 +352,7 @@ func (sc *scoring) reasons(s *duck.Session, keys string) (map[string]string, err
 	return out, err
 }
 
-// today is the date of a report; SOURCE_DATE_EPOCH gives another, for pages that are made again.
+// today is the date of a report; SOURCE_DATE_EPOCH overrides it, for reproducible pages.
 func today() string {
 	now := time.Now()
 	if n, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/bglm/bglm/kernels/metric"
 )
 
-// columnDrive is a column's part in what the predictions vary by.
+// columnDrive is a column's share in the variation of the predictions.
 type columnDrive struct {
 	column              string
 	share, lower, upper float64
 }
 
-// part says how large the share is; it is that of the spread of all columns together, so that
-// one may have more than all of it where another runs against it.
+// part describes the size of the share; it is relative to the variation of all columns together, so
+// that one may have more than all of it if another works against it.
 func (d columnDrive) part() string {
 	switch p := math.Round(100 * d.share); {
 	case d.share < 0:
@@ -37,24 +37,24 @@ func (d columnDrive) part() string {
 	}
 }
 
-// strongest are drives by the size of their share, whichever way they run.
+// strongest are drives by the absolute size of their share.
 func strongest(ds []columnDrive) []columnDrive {
 	out := slices.Clone(ds)
 	slices.SortStableFunc(out, func(a, b columnDrive) int { return cmp.Compare(math.Abs(b.share), math.Abs(a.share)) })
 	return out
 }
 
-// features are the rows with their features as bglm_x and how many rows they count as, bglm_w,
-// without an offset.
+// features are the rows with their features as bglm_x and their weights as bglm_w, without an
+// offset.
 func (sc *scoring) features(columns ...string) string {
 	return "(SELECT " + strings.Join(append(columns, "("+sc.x+") AS bglm_x", weightOf(sc.weight)+" AS bglm_w"), ", ") + " FROM " + sc.rows + ")"
 }
 
-// driverRows is how many rows the drivers are taken from.
+// driverRows is the number of rows from which the drivers are computed.
 const driverRows = 200_000
 
-// drivers are the columns by the share that they have in the predictor's variance over the
-// rows; none for groups, classes, and features without columns.
+// drivers are the columns by their share in the predictor's variance over the rows; none for
+// groups, classes, and features without columns.
 func drivers(s *duck.Session, sc *scoring) (out []columnDrive, err error) {
 	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
 		return nil, nil
@@ -69,19 +69,19 @@ func drivers(s *duck.Session, sc *scoring) (out []columnDrive, err error) {
 	return out, err
 }
 
-// judgement is what the table scored says of the predictions.
+// judgement summarises the predictions in the table scored.
 type judgement struct {
 	*quality
 	how    string
 	binary bool
-	skill  metric.Skill // by log loss, of numbers by squared errors
+	skill  metric.Skill // by log loss, for numbers by squared errors
 	auc    [2]float64   // interval
 }
 
 // logLoss is the log loss of a row of the table scored, finite even where it was ruled out.
 const logLoss = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))"
 
-// judged measures the predictions against those of the mean alone.
+// judged compares the predictions with those of the mean alone.
 func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, error) {
 	j := &judgement{quality: q, how: how, binary: binary}
 	loss, base := logLoss, "-ln(CASE WHEN y = 1 THEN m ELSE 1 - m END)"
@@ -94,7 +94,7 @@ func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, e
 	}
 	defer func() { _ = s.Exec("DROP TABLE losses") }()
 	var n, mean, of, sd, gainSD, positives sql.NullFloat64
-	// Deviations are those of a sample of as many rows as the weights add up to.
+	// Standard deviations are those of a sample of as many rows as the weights add up to.
 	spread := func(of, mean string) string {
 		return "sqrt(sum(w * (" + of + " - " + mean + ")**2) / nullif(greatest(sum(w) - 1, 0), 0))"
 	}
@@ -110,7 +110,7 @@ func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, e
 	return j, nil
 }
 
-// losses are in words the loss with its interval and that of the mean alone, of numbers as roots.
+// losses describes the loss with its interval and the mean's loss, for numbers by their roots.
 func (j *judgement) losses() string {
 	lo, hi := j.skill.LossInterval()
 	unit, shown := "Log loss", digits
@@ -167,7 +167,7 @@ func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits,
 		if err != nil {
 			return err
 		}
-		if wide != "" { // which the fit may have said, too
+		if wide != "" { // the fit may have said so already
 			trust += wide
 			status = strings.Join(slices.DeleteFunc(strings.Split(status, "; "), lik.IsOverdispersionNote), "; ")
 		}
@@ -178,10 +178,10 @@ func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits,
 	return nil
 }
 
-// overdispersion is a sentence about counts that vary more than Poisson's law allows, which the
-// intervals of small counts, whole numbers that they are, do not show: Pearson's ratio of the
-// predictions, over their variances, which have the uncertainty of the weights beside the mean: it
-// grows with the spread as the mean's part does. Its standard error under that law is
+// overdispersion is a sentence about counts that vary more than a Poisson distribution allows,
+// which the intervals of small counts, being whole numbers, do not show: Pearson's ratio for the
+// predictions, over their variances, which are the mean plus the uncertainty of the weights: this
+// grows with the spread as the mean's part does. Its standard error for Poisson counts is
 // √(Σ (2 + 1/mean)) / n.
 func overdispersion(s *duck.Session) (string, error) {
 	var ratio, se sql.NullFloat64
@@ -195,7 +195,7 @@ func overdispersion(s *duck.Session) (string, error) {
 	return fmt.Sprintf(" The counts vary %.2g times as much as Poisson's law allows, so that the weights' intervals are too narrow, by a factor of about %.2g: family=negbinomial learns the spread, bglm_robust measures it.", r, math.Sqrt(r)), nil
 }
 
-// checks is the sentence about a fit's status, "" where all of it has been said.
+// checks is the sentence about a fit's status, "" if all of it has been said.
 func checks(status string) string {
 	switch status {
 	case "":
@@ -214,7 +214,7 @@ func digits(v float64) string {
 	return fmt.Sprintf("%.4f", v)
 }
 
-// driven says in words what the three strongest columns do.
+// driven describes the effects of the three strongest columns.
 func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDrive, sum *summary) (string, error) {
 	var out []string
 	for _, d := range strongest(ds)[:min(3, len(ds))] {
@@ -255,7 +255,7 @@ func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDri
 	return strings.Join(out, "; ") + ".", nil
 }
 
-// ratioOf is what a weight's exponential multiplies, "" where it has no such meaning.
+// ratioOf is what the exponential of a weight multiplies, "" if it has no such meaning.
 func ratioOf(family, link string) string {
 	switch t := traitsOf(family, link); {
 	case t.LogOdds:
@@ -307,7 +307,7 @@ const (
 	effectPoints  = 25
 )
 
-// effects show the expected response along each of the strongest columns, the others as in a
+// effects shows the expected response along each of the strongest columns, with the others as in a
 // typical row: numbers at their mean, levels at the most frequent one.
 func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds []columnDrive, of lik.Traits) error {
 	if len(ds) == 0 {
@@ -343,8 +343,8 @@ func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds [
 	return nil
 }
 
-// typical makes the table typical of one row of features; false where x is no STRUCT of
-// numbers and levels alone, or the columns hang together as interactions.
+// typical creates the table typical with one row of features; false if x is not a STRUCT of numbers
+// and levels only, or the columns are related by interactions.
 func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error) {
 	cols, err := sc.sampleColumns(s)
 	if err != nil || cols == nil {
@@ -379,7 +379,7 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 				return nil, false, err
 			}
 			set = append(set, name+" := "+level)
-		case "features": // no one row of them is typical
+		case "features": // no single row of them is typical
 			return nil, false, nil
 		default:
 			continue
@@ -392,7 +392,7 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 	return fields, true, s.Exec("CREATE OR REPLACE TEMP TABLE typical AS SELECT struct_pack(" + strings.Join(set, ", ") + ") AS x")
 }
 
-// mostFrequent is the SQL of the level that the most rows have, by their weights.
+// mostFrequent is the SQL of the level that most rows have, by their weights.
 func (sc *scoring) mostFrequent(s *duck.Session, name string) (string, error) {
 	level := "NULL::VARCHAR"
 	err := s.Each(fmt.Sprintf("SELECT %[1]s::VARCHAR FROM %[2]s WHERE %[1]s IS NOT NULL GROUP BY ALL ORDER BY sum(bglm_w) DESC, 1 LIMIT 1", name, firstRows), func(scan func(...any) error) error {
@@ -404,10 +404,10 @@ func (sc *scoring) mostFrequent(s *duck.Session, name string) (string, error) {
 	return level, err
 }
 
-// firstRows are those of the table seen that effects are drawn for.
+// firstRows are those of the table seen for which effects are drawn.
 var firstRows = fmt.Sprintf("(FROM seen LIMIT %d)", driverRows)
 
-// middle is the SQL of lo and hi, between which a number is in all but 2 % of the rows on each side.
+// middle is the SQL of lo and hi, the bounds of a number that leave out 2 % of the rows on each side.
 func (sc *scoring) middle(name string) string {
 	rows := fmt.Sprintf("(SELECT (%s)::DOUBLE AS v, bglm_w AS w FROM %s)", name, firstRows)
 	if sc.weight == "" {
@@ -416,8 +416,8 @@ func (sc *scoring) middle(name string) string {
 	return "(SELECT min(v) FILTER (upto >= 0.02 * total) AS lo, min(v) FILTER (upto >= 0.98 * total) AS hi FROM (SELECT v, sum(w) OVER (ORDER BY v) AS upto, sum(w) OVER () AS total FROM " + rows + " WHERE v IS NOT NULL AND w > 0))"
 }
 
-// expected is the expected response of the distribution d with its 95 % interval, which for
-// numbers and counts is narrower than that of a new response.
+// expected is the expected response of the distribution d with its 95 % interval, which for numbers
+// and counts is narrower than that of a new response.
 func expected(of lik.Traits) string {
 	switch {
 	case of.Located:
@@ -428,7 +428,7 @@ func expected(of lik.Traits) string {
 	return "d.mean, d.lower, d.upper"
 }
 
-// effect draws one column; nil for one that does not vary.
+// effect draws one column; nil if it does not vary.
 func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (*chart.Chart, error) {
 	name := quote.Name(column)
 	var number bool

@@ -20,7 +20,7 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// How rows that are judged were predicted.
+// How judged rows were predicted.
 const (
 	leaveOneOut = "leave-one-out"
 	progressive = "progressive"
@@ -29,7 +29,7 @@ const (
 	unknownRows = "unknown rows"
 )
 
-// explained says what figures of rows predicted like that are worth.
+// explained says what figures from rows predicted in each way are worth.
 var explained = map[string]string{
 	leaveOneOut:    "These are the rows that the model learnt from: each is predicted by all the others, its own part taken out of the posterior.",
 	progressive:    "These are the rows that the model learnt from, in the order in which it did: each is predicted by those before it.",
@@ -51,22 +51,22 @@ func (r *quality) weighing() string {
 	}[r.How] + "."
 }
 
-// rowsKey is the mark of the rows learnt, among the metadata of a job.
+// rowsKey is the key for the mark of the rows learnt, in the metadata of a job.
 const rowsKey = "rows"
 
-// startKey is, there, of fits that started from beliefs (--prior), which their file does not have: the
-// job alone, run again, would be another model.
+// startKey is the key there for fits that started from beliefs (--prior), which their file lacks:
+// running the job alone again would give another model.
 const startKey = "prior"
 
-// rowsMark identifies rows in any order: their number and the sum of DuckDB's hashes of
-// response and features, which are those of one version of DuckDB.
+// rowsMark identifies rows in any order: by their number and the sum of DuckDB's hashes of response
+// and features, which depend on the version of DuckDB.
 func rowsMark(s *duck.Session, y, x, rows string) (mark string, err error) {
 	err = s.Row("SELECT count(*) || ' ' || coalesce(sum(hash(("+y+"), ("+x+"))), 0) || ' ' || version() FROM "+rows, &mark)
 	return mark, err
 }
 
-// sameRows says whether two marks are of the same rows; as many of them are taken for the
-// same where the versions differ.
+// sameRows reports whether two marks are of the same rows; if the versions differ, equal numbers of
+// rows are taken to be the same.
 func sameRows(a, b string) bool {
 	x, y := strings.Fields(a), strings.Fields(b)
 	if len(x) == 3 && len(y) == 3 && x[2] != y[2] {
@@ -75,10 +75,10 @@ func sameRows(a, b string) bool {
 	return a == b
 }
 
-// markBetween parts marks in a list of them.
+// markBetween separates marks in a list.
 const markBetween = ", "
 
-// bothRows is the mark of the rows of two marks together, "" where that is not known.
+// bothRows is the mark of the union of the rows of two marks, "" if unknown.
 func bothRows(a, b string) string {
 	x, y := strings.Fields(a), strings.Fields(b)
 	if len(x) != 3 || len(y) != 3 || x[2] != y[2] {
@@ -95,10 +95,10 @@ func bothRows(a, b string) string {
 	return strings.Join(x, " ")
 }
 
-// judge makes the table scored of the rows: y, of binomial ones the share; p, its expectation;
-// v, lower and upper of its distribution; log_density, NULL where it is not known; k, their
-// order in the course of a stream, else NULL; w, how many rows a row counts as; and the columns
-// keep. It says how rows are predicted: those that the fits have learnt as they are without them.
+// judge creates the table scored of the rows: y, for binomial responses the proportion; p, its
+// expectation; v, lower and upper of its distribution; log_density, NULL if unknown; k, their order
+// in a stream, else NULL; w, how many rows a row counts as; and the columns keep. It says how rows
+// are predicted: rows that the fits have learnt, as if they had not.
 func (sc *scoring) judge(s *duck.Session) (how string, err error) {
 	predicted := func() error { return sc.sparing(s, func() error { return sc.predicted(s) }) }
 	mark := sc.fits.Job(rowsKey)
@@ -127,8 +127,8 @@ func (sc *scoring) judge(s *duck.Session) (how string, err error) {
 	return how, err
 }
 
-// without is judge of the rows of j, which the fits have learnt; "" where their method does
-// not say what it would have been without some of them.
+// without is judge for the rows of j, which the fits have learnt; "" if their method cannot tell
+// what it would have been without some of them.
 func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) {
 	var method string
 	if err := s.Row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
@@ -139,15 +139,15 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 	case err != nil:
 		return "", nil
 	case !m.Streams:
-		// The likelihood of a low rank has not seen the directions that it leaves out: a row
-		// cannot be taken out of what it is not in.
+		// A low-rank likelihood has not seen the directions that it leaves out: a row cannot be
+		// taken out of what it is not in.
 		whole := true
 		if m.Partial {
 			if err := s.Row("SELECT coalesce(bool_and(contains(fit.status, ' lowered to ')), false) FROM fits", &whole); err != nil {
 				return "", err
 			}
 		}
-		// Nor out of weights of another time than its own: the fit has those of the last.
+		// Nor out of weights at another time than its own: the fit has those at the end.
 		if !whole || drifts(j) {
 			return "", nil
 		}
@@ -160,7 +160,7 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 	learnAgain := func() (err error) {
 		ok, err = sc.progressive(s, j, m.Name)
 		if err != nil && j.Method == engine.Auto && strings.Contains(err.Error(), "'auto'") {
-			// Its stream has not learnt that.
+			// Its filter has not learnt these.
 			plain := *j
 			plain.Options = slices.DeleteFunc(slices.Clone(j.Options), func(o job.Setting) bool {
 				return o.SQL == "'auto'" && slices.Contains([]string{"prior_variance", "shape", "dispersion"}, o.Key) || o.Key == "correlated"
@@ -169,7 +169,7 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 		}
 		return err
 	}
-	if err = sc.sparing(s, learnAgain); err == nil && !ok { // bad rows are in none of its predictions
+	if err = sc.sparing(s, learnAgain); err == nil && !ok { // invalid rows are in none of its predictions
 		if ok, err = sc.spareBad(s); ok {
 			err = learnAgain()
 		}
@@ -180,7 +180,7 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 	return progressive, nil
 }
 
-// drifts says whether the job's weights may change from row to row.
+// drifts reports whether the job's weights may change from row to row.
 func drifts(j *job.Job) bool {
 	for key, none := range map[string]float64{"process_noise": 0, "forgetting": 1} {
 		if v, ok := j.Option(key); ok {
@@ -192,15 +192,15 @@ func drifts(j *job.Job) bool {
 	return false
 }
 
-// scored makes the table scored of columns and the weight w.
+// scored creates the table scored from columns and the weight w.
 func (sc *scoring) scored(s *duck.Session, columns, w, from string) error {
 	return s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT "+sc.kept("")+columns+", "+w+" AS w FROM "+from)
 }
 
-// usable are the rows of the table scored that count, as many as their weight says.
+// usable are the rows of the table scored that count, each with its weight.
 const usable = "scored WHERE y IS NOT NULL AND p IS NOT NULL AND w > 0"
 
-// weighted is the SQL of a mean over rows that count w times.
+// weighted is the SQL of a mean over rows with weights w.
 func weighted(of string) string { return "sum(w * (" + of + ")) / sum(w)" }
 
 // weightOf is the SQL of a weight, checked: "" stands for 1.
@@ -212,7 +212,7 @@ func weightOf(sql string) string {
 	return "CASE WHEN " + w + " >= 0 AND isfinite(" + w + ") THEN " + w + " WHEN " + w + " IS NOT NULL THEN error('weight = ' || " + w + " || '; allowed: finite numbers >= 0') END"
 }
 
-// kept are the columns keep, of a STRUCT or a table of that name, and a comma.
+// kept lists the columns keep, of a STRUCT or a table of that name, followed by a comma.
 func (sc *scoring) kept(of string) string {
 	var b strings.Builder
 	for _, c := range sc.keep {
@@ -232,8 +232,8 @@ func (sc *scoring) predicted(s *duck.Session) error {
 	return sc.checkResponses(s)
 }
 
-// checkResponses reports a response that is none of the fit's family. It is among the least, the
-// largest and one that is no whole number: of every family those are allowed that lie between.
+// checkResponses reports a response that the fit's family does not allow. It must be among the
+// least, the largest and one that is not whole: every family allows those in between.
 func (sc *scoring) checkResponses(s *duck.Session) error {
 	var family, link string
 	if err := s.Row("SELECT any_value(fit.family), any_value(fit.link) FROM fits", &family, &link); err != nil {
@@ -241,7 +241,7 @@ func (sc *scoring) checkResponses(s *duck.Session) error {
 	}
 	l, err := lik.New(family, link, lik.Params{Dispersion: 1})
 	if err != nil || l.Traits().Trials {
-		return nil // of which y is a share here
+		return nil // y is a proportion here
 	}
 	return s.Each("SELECT DISTINCT unnest([min(y), max(y), any_value(y) FILTER (y <> trunc(y))]) FROM scored", func(scan func(...any) error) error {
 		var y sql.NullFloat64
@@ -252,7 +252,7 @@ func (sc *scoring) checkResponses(s *duck.Session) error {
 	})
 }
 
-// inRow is err, which is about a response y, with the first row that has it.
+// inRow adds to err, which is about a response y, the first row that has it.
 func (sc *scoring) inRow(s *duck.Session, y float64, err error) error {
 	if err == nil {
 		return nil
@@ -265,7 +265,7 @@ func (sc *scoring) inRow(s *duck.Session, y float64, err error) error {
 	return fmt.Errorf("%s, row %d: %w", sc.src.FileName(file), row, err)
 }
 
-// shareOf is a response, of binomial ones the share of successes.
+// shareOf is a response, for binomial ones the proportion of successes.
 func shareOf(j *job.Job, y string) string {
 	if t, ok := j.Option("trials"); ok {
 		return "(" + y + ")::DOUBLE / (" + t + ")"
@@ -273,8 +273,8 @@ func shareOf(j *job.Job, y string) string {
 	return "(" + y + ")::DOUBLE"
 }
 
-// intervalOf is that of a response, not known of a share of successes: the distribution that is
-// predicted is that of a trial's probability.
+// intervalOf is the interval of a response, unknown for a proportion of successes: the predicted
+// distribution is that of a trial's probability.
 func intervalOf(j *job.Job) string {
 	if _, ok := j.Option("trials"); ok {
 		return "NULL::DOUBLE AS lower, NULL::DOUBLE AS upper"
@@ -282,7 +282,7 @@ func intervalOf(j *job.Job) string {
 	return "d.lower AS lower, d.upper AS upper"
 }
 
-// trialsOf are the trials that a response is a share of.
+// trialsOf is the number of trials of which a response is a proportion.
 func trialsOf(j *job.Job) string {
 	if t, ok := j.Option("trials"); ok {
 		return "(" + t + ")::DOUBLE"
@@ -290,9 +290,9 @@ func trialsOf(j *job.Job) string {
 	return "1::DOUBLE"
 }
 
-// varianceOf is that of a response of which the prediction d says mean, variance and interval. Of a
-// share of so many trials it is the variance of the probability, which the interval tells, and that of
-// the successes.
+// varianceOf is the variance of a response whose mean, variance and interval the prediction d
+// gives. For a proportion of so many trials it is the variance of the probability, which the
+// interval implies, plus that of the successes.
 func varianceOf(j *job.Job, d, trials string) string {
 	if _, ok := j.Option("trials"); !ok {
 		return d + ".variance"
@@ -301,7 +301,7 @@ func varianceOf(j *job.Job, d, trials string) string {
 	return "greatest(" + d + ".mean * (1 - " + d + ".mean) - " + of + ", 0) / " + trials + " + " + of
 }
 
-// leftOut scores each row by the posterior without it; of a row of weight w, which stands for w
+// leftOut scores each row by the posterior without it; for a row of weight w, which stands for w
 // rows, one of these is left out.
 func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
 	extra := append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", "("+j.Y+")::DOUBLE AS bglm_y", trialsOf(j)+" AS bglm_of", weightOf(sc.weight)+" AS bglm_w")
@@ -344,8 +344,8 @@ func (sc *scoring) leftOutInPairs(s *duck.Session, rows, args string) error {
 	return nil
 }
 
-// decisive counts the rows that leftOut cannot take out without the others changing, and those
-// of them that it cannot take out at all.
+// decisive counts the rows that leftOut cannot take out without the others changing, and those of
+// them that it cannot take out at all.
 func decisive(s *duck.Session) (n, none int64, err error) {
 	err = s.Row(fmt.Sprintf("SELECT count(*) FILTER (log_density IS NULL OR reach > %g), count(*) FILTER (log_density IS NULL) FROM scored WHERE y IS NOT NULL AND reach IS NOT NULL AND w > 0", predict.MaxReach), &n, &none)
 	return n, none, err
@@ -365,8 +365,8 @@ func unsure(n, all int64) string {
 	return fmt.Sprintf(" %s of the %s rows weigh so much that what the others predict for them is not reliable.", count(n), count(all))
 }
 
-// progressive learns the rows of j as the fits did and scores each before it is learnt; false
-// where they have learnt others too.
+// progressive learns the rows of j as the fits did and scores each before it is learnt; false if
+// the fits have learnt others too.
 func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok bool, err error) {
 	if err := s.Exec("SET threads = 1"); err != nil {
 		return false, err
@@ -404,7 +404,7 @@ func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok b
 		"(SELECT "+sc.kept("r.")+"struct_insert(l, variance := ((l.upper - l.lower) / 3.92)**2) AS d, r, k FROM (SELECT unnest(l) AS l, unnest(rows) AS r, generate_subscripts(l, 1) AS k FROM course))")
 }
 
-// modelOf is the model of fits as their file has it; false where it does not say.
+// modelOf is the model of fits recorded in their file; false if there is none.
 func modelOf(f *fitstore.Fits) (m job.Model, ok bool, err error) {
 	m = job.Model{Formula: f.Job("formula"), Y: f.Job("y"), X: f.Job("x"), Order: f.Job("order")}
 	for i := 0; i+1 < len(f.Meta); i += 2 {
@@ -423,7 +423,7 @@ func modelOf(f *fitstore.Fits) (m job.Model, ok bool, err error) {
 	return m, m.Formula != "" || m.X != "", nil
 }
 
-// offsetsOf are the offsets of the model of fits, as they were written.
+// offsetsOf are the offsets in the model of fits, as written.
 func offsetsOf(f *fitstore.Fits, m job.Model) (offset []string, err error) {
 	if v := f.Job("option.offset"); v != "" {
 		offset = append(offset, v)
@@ -448,7 +448,7 @@ type period struct {
 	AUC       *float64 `json:"auc,omitempty"`
 }
 
-// periods are the table scored in most periods of equally many rows, none without an order.
+// periods divides the table scored into most periods of equal numbers of rows, none without an order.
 func periods(s *duck.Session, most int, binary bool) (out []period, err error) {
 	auc := "NULL::DOUBLE"
 	if binary {

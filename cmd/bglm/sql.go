@@ -41,7 +41,7 @@ In the shell, .help lists the commands. The history is kept in ~/.bglm_history, 
 BGLM_HISTORY names.`
 }
 
-// Run opens the shell and feeds it.
+// Run opens the shell and passes it the statements.
 func (c *sqlCommand) Run(e *cli.Env) (err error) {
 	if c.ReadOnly && c.DB == "" {
 		return cli.Usage(errors.New("--read-only needs --db FILE"))
@@ -57,7 +57,7 @@ func (c *sqlCommand) Run(e *cli.Env) (err error) {
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
 		defer stop()
-		// A second Ctrl-C ends the process even if a query does not give way.
+		// A second Ctrl-C ends the process even if a query does not stop.
 		defer context.AfterFunc(ctx, stop)()
 		defer context.AfterFunc(ctx, func() {
 			time.AfterFunc(time.Second, func() { fmt.Fprintf(e.Stderr, "bglm sql: %s\n", shell.Waiting()) })

@@ -12,8 +12,8 @@ import (
 	"github.com/bglm/bglm/udf"
 )
 
-// built is the commit and its date, "HASH,TIME" or "HASH,TIME,changed", that make release
-// links in: Go finds none in a linked worktree of git.
+// built is the commit and its date, "HASH,TIME" or "HASH,TIME,changed", which make release links
+// in: Go finds none in a linked worktree of git.
 var built string
 
 type versionCommand struct{}
@@ -41,9 +41,9 @@ func (*versionCommand) Run(e *cli.Env) error {
 	return err
 }
 
-// commit is a line with the commit that the program was built from and its date, or the
-// module's version where Go fetched it; "" where neither is known. What Go itself wrote
-// goes before what was linked in.
+// commit is a line with the commit that the program was built from and its date, or the module's
+// version if Go fetched it; "" if neither is known. Go's own information takes precedence over what
+// was linked in.
 func commit(info *debug.BuildInfo, built string) string {
 	if info == nil {
 		info = &debug.BuildInfo{}
