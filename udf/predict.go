@@ -234,8 +234,8 @@ func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 	return w.w, int(w.at)
 }
 
-// unseen is the prior of feature id, which has no belief under an arrowhead covariance: given
-// weight j of the block for a level of a column with a level mean, else w and -1.
+// unseen is the prior of feature id, which has no belief under an arrowhead covariance: for a level
+// of a column with a level mean, its deviation from weight j of the block, with that mean; else w, -1.
 func (p *predictor) unseen(f *kernels.Fit, id uint32, w kernels.Weight) (kernels.Weight, int) {
 	c := &f.Covariance
 	k := c.UnseenLevel(string(p.dict.Name(id)), p.hi-p.lo, func(k int) string { return p.fits.beliefs.feature.Str(p.lo + k) })

@@ -33,11 +33,11 @@ const (
 	prepare  = `CREATE OR REPLACE TABLE flights AS SELECT date, delay, distance, origin, destination FROM '%s' ORDER BY date`
 )
 
-// query is a row of the table; both doors run it.
+// query is a row of the table; both ways of access run it.
 type query struct {
 	Name string `json:"name"`
 	SQL  string `json:"sql"`
-	scan int    // the plain scan it is held against
+	scan int    // the plain scan with which it is compared
 }
 
 func queries(link string) []query {
@@ -157,7 +157,7 @@ func run(file, ext, link string, repeats, groups int) error {
 	if err := timeShapes(ctx, shapes(), "", repeats); err != nil {
 		return err
 	}
-	if groups > 0 { // in a process of its own, for its own peak memory
+	if groups > 0 { // in a separate process, to measure its own peak memory
 		self, err := os.Executable()
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ func clientTimes(file, ext string, qs []query, threads, repeats int) ([]float64,
 	return secs, json.Unmarshal(out, &secs)
 }
 
-// open is a database in memory with the functions, on one connection.
+// open opens a database in memory with the functions, on one connection.
 func open() (*sql.DB, error) {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
@@ -350,8 +350,8 @@ func thousands(n int) string {
 	return s
 }
 
-// peakRSS is the process's largest resident memory in MiB, from the kernel's
-// accounting; "?" where there is none.
+// peakRSS is the process's largest resident memory in MiB, from the kernel's accounting; "?" if
+// unavailable.
 func peakRSS() string {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is the time all threads of this process have run.
+// processorTime is the time that all threads of this process have run.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/bglm/bglm/udf"
 )
 
-// shape is a job whose rows have features of one kind: how fast the way from the
-// column to the kernel is.
+// shape is a job whose rows have features of one kind, to measure the speed from the column to the
+// kernel.
 type shape struct {
 	name string
 	rows int
@@ -52,7 +52,7 @@ func shapes() []shape {
 	}
 }
 
-// shapesOnly is timeShapes of those whose name matches.
+// shapesOnly is timeShapes for those whose name matches.
 func shapesOnly(match, profile string, repeats int) error {
 	re, err := regexp.Compile(match)
 	if err != nil {
@@ -62,7 +62,7 @@ func shapesOnly(match, profile string, repeats int) error {
 	return timeShapes(context.Background(), s, profile, repeats)
 }
 
-// profiled runs job under a processor profile in that file, if it has a name.
+// profiled runs job, writing a processor profile to file if it has a name.
 func profiled(file string, job func() error) error {
 	if file == "" {
 		return job()
@@ -79,9 +79,8 @@ func profiled(file string, job func() error) error {
 	return job()
 }
 
-// timeShapes prints rows a second of each shape on one and on all processors. The
-// queries of shape i on t threads have their processor profile in profile + "i-t",
-// where profile is not empty.
+// timeShapes prints the rows per second of each shape on one and on all processors. The processor
+// profile of shape i on t threads is written to profile + "i-t", if profile is not empty.
 func timeShapes(ctx context.Context, shapes []shape, profile string, repeats int) error {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// asked are calls that ask a fit f about rows; %[1]s is y, %[2]s is x, %[3]s what comes last.
+// asked are calls that ask a fit f about rows; %[1]s is y, %[2]s is x, %[3]s the trailing argument.
 var asked = []string{"bglm_loo(f, %[1]s, %[2]s%[3]s)", "bglm_loo_compare({a: f, b: f}, %[1]s, %[2]s%[3]s)", "bglm_loo_compare(MAP {'a': f, 'b': f}, %[1]s, %[2]s%[3]s)",
 	"bglm_loo_compare({a: f, b: f}, %[1]s, {a: %[2]s, b: %[2]s}%[3]s)", "bglm_effects(f, %[2]s, COLUMN%[3]s)", "bglm_robust(f, %[1]s, %[2]s%[3]s)", "bglm_robust(f, %[1]s, %[2]s, CLUSTER%[3]s)",
 	"bglm_ppc(f, %[1]s, %[2]s, STATISTIC%[3]s)", "bglm_drivers(f, %[2]s%[3]s)"}
 
-// askedOnce are the same of single rows.
+// askedOnce are such calls for single rows.
 var askedOnce = []string{"bglm_pit(f, %[1]s, %[2]s%[3]s)", "bglm_influence(f, %[1]s, %[2]s%[3]s)", "bglm_loo_predict(f, %[1]s, %[2]s%[3]s)", "bglm_pairs(f, %[2]s, COLUMN%[3]s)", "bglm_contrast(f, %[2]s, OTHER%[3]s)", "bglm_summary(f%[3]s)",
 	"bglm_sql(f, DIALECT%[3]s)", "bglm_pmml(f%[3]s)", "bglm_features(%[2]s%[3]s)", "bglm_sample(f, %[2]s, i, 3)"}
 
@@ -35,7 +35,7 @@ var last = map[string][]string{
 	"bglm_sample":      {""},
 }
 
-// asking fills in a call of asked or askedOnce.
+// asking completes a call of asked or askedOnce.
 func (h *Hostile) asking(form, y, x string) string {
 	name, _, _ := strings.Cut(form, "(")
 	return strings.NewReplacer("COLUMN", h.often([]string{"'*'", "'a'", "'s'", "'S'", "'sn'"}, []string{"'1'", "'zz'", "''", "NULL", "s", "3", "'l'", "'both'"}),
@@ -57,7 +57,7 @@ func (h *Hostile) fitLike(y, x string) string {
 	return fmt.Sprintf("(SELECT %s(%s, %s%s ORDER BY i) FROM %s)", f.Name, y, x, h.bounded(f, h.options(f)), h.small())
 }
 
-// answered asks a fit about rows, in all ways of grouping.
+// answered asks a fit about rows, with all kinds of grouping.
 func (h *Hostile) answered() string {
 	y, x := h.often(hostileY, badY), h.often(hostileX, badX)
 	fit := h.fitLike(y, x)
@@ -87,15 +87,15 @@ func (h *Hostile) fitCall(y, x string) string {
 	return fmt.Sprintf("%s(%s, %s)", pick(h, []string{"bglm_laplace", "bglm_adf", "bglm_fit"}), y, x)
 }
 
-// sameAnswers are numbers of asked that the order of the rows leaves alone, but for rounding.
+// sameAnswers are numbers of asked that depend on the order of the rows only by rounding.
 var sameAnswers = []string{"(bglm_loo(f, b, %[1]s)%[2]s).elpd_loo", "(bglm_loo(f, b, %[1]s, {weight: w})%[2]s).p_waic", "(bglm_loo_compare({a: f, b: f}, b, %[1]s)%[2]s)[2].looic", "list_max([e.mean for e in bglm_effects(f, %[1]s, '*')%[2]s])",
 	"list_max([e.sd for e in bglm_effects(f, %[1]s, '*', {prediction: 'plugin'})%[2]s])", "list_sum([e.variance for e in (bglm_robust(f, b, %[1]s)%[2]s).beliefs])", "list_sum([e.variance for e in (bglm_robust(f, b, %[1]s, k)%[2]s).beliefs])",
 	"(bglm_ppc(f, b, %[1]s, 'mean')%[2]s).observed", "(bglm_ppc(f, b, %[1]s, 'sd', {draws: 9})%[2]s).mean", "list_max([e.share for e in bglm_drivers(f, %[1]s)%[2]s])", "list_sum([e.sd for e in bglm_drivers(f, %[1]s)%[2]s])"}
 
-// asksAlike counts the partitions of which a window answers otherwise than a group.
+// asksAlike counts the partitions for which a window and a group answer differently.
 func (h *Hostile) asksAlike() string {
 	x, part := pick(h, pairX), pick(h, pairParts)
-	for strings.Contains(x, "NULL::INT") { // nothing was learnt of it
+	for strings.Contains(x, "NULL::INT") { // nothing was learnt from it
 		x = pick(h, pairX)
 	}
 	form := pick(h, sameAnswers)
@@ -104,7 +104,7 @@ func (h *Hostile) asksAlike() string {
 		row(part), fmt.Sprintf(form, x, " OVER (PARTITION BY "+part+")"), from, fmt.Sprintf(form, x, ""), part)
 }
 
-// passed counts fits of passes over parts that differ from the fit of one pass over all.
+// passed counts fits by passes over parts that differ from the fit by one pass over all rows.
 func (h *Hostile) passed() string {
 	y, opt, more := "b", "", []string{"", "prior_variance: 2", "standardize: false", "missing: 'absent'", "intercept: false", "link: 'probit'"}
 	if h.r.IntN(3) == 0 {
@@ -119,10 +119,10 @@ func (h *Hostile) passed() string {
 	}
 	x, by, method, around := pick(h, pairX), pick(h, []string{"", "weight: w", `"offset": u`}), pick(h, []string{"", "", "method: 'ep'"}), ""
 	opt = pick(h, more)
-	if h.r.IntN(2) == 0 { // only around a fit the two methods differ
+	if h.r.IntN(2) == 0 { // the two methods differ only around a fit
 		around = fmt.Sprintf("around: (SELECT bglm_laplace(%s, %s%s) FROM d1)", y, x, opts(opt))
 	}
-	if h.r.IntN(3) == 0 { // from state to state; of full rank, for equal singular values are told apart by rounding alone
+	if h.r.IntN(3) == 0 { // from state to state; of full rank, since equal singular values are separated by rounding alone
 		method, around = "method: 'lowrank', power_iterations: 0, rank: 200", ""
 		for range h.r.IntN(5) {
 			around = fmt.Sprintf("around: (SELECT [bglm_newton_state(%s, %s%s)] FROM d1)", y, x, opts(opt, method, by, around))
@@ -145,7 +145,7 @@ func (h *Hostile) compressed() string {
 		y, x, opt, pick(h, []string{"d1", "d2"}), pick(h, []string{"1 = 1", "g", "k"}))
 }
 
-// states passes a state of a pass, whole or broken, to what takes one.
+// states passes a state of a pass, whole or broken, to functions of states.
 func (h *Hostile) states() string {
 	cut := pick(h, []string{"s", "s", "''::BLOB", "unhex(hex(s)[1:40])", "unhex(hex(s)[1:len(hex(s)) - 16])", "unhex(hex(s) || 'FFFFFFFF')", "unhex('FF' || hex(s)[3:])", "NULL", "NULL::BLOB", "'x'", "s || s",
 		fmt.Sprintf("unhex(hex(s)[1:%[1]d] || '%[2]s' || hex(s)[%[1]d + 1 + len('%[2]s'):])", 2*h.r.IntN(300), pick(h, []string{"FF", "00", "FFFFFFFFFFFFFF7F", "000000000000F07F", "000000000000F8FF"}))})

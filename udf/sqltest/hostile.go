@@ -9,24 +9,23 @@ import (
 	"github.com/bglm/bglm/udf"
 )
 
-// Hostile makes random statements about bglm's functions: odd types, NULLs,
-// non-finite numbers, wrong options, every kind of grouping and window, small
-// memory. Each is a function of the seed. They may fail, with an error that a user
-// can read; nothing else may happen.
+// Hostile generates random statements about bglm's functions: odd types, NULLs, non-finite numbers,
+// wrong options, every kind of grouping and window, little memory. Each is a function of the seed.
+// They may fail, with an error that a user can read; nothing else may happen.
 type Hostile struct {
 	r          *rand.Rand
 	aggregates []udf.Function // those that fit
 	others     []udf.Function
 }
 
-// NewHostile returns the generator of a seed.
+// NewHostile returns the generator for a seed.
 func NewHostile(seed uint64) *Hostile {
 	h := &Hostile{r: rand.New(rand.NewPCG(seed, 0xb91))}
 	for _, f := range udf.Functions() {
 		switch {
 		case f.Kind == "aggregate" && strings.HasPrefix(f.Signature, f.Name+"(y, x"):
 			h.aggregates = append(h.aggregates, f)
-		case f.Name != "bglm_purge": // it would take states from other queries
+		case f.Name != "bglm_purge": // it would purge states of other queries
 			h.others = append(h.others, f)
 		}
 	}
@@ -43,7 +42,7 @@ func (h *Hostile) often(good, bad []string) string {
 	return pick(h, bad)
 }
 
-// Settings are the statements that a connection may be given at any time.
+// setting is a statement that a connection may be given at any time.
 func (h *Hostile) setting() string {
 	return pick(h, []string{"SET threads = 1", "SET threads = 2", "SET threads = 8", "SET memory_limit = '200MB'", "SET memory_limit = '2GB'",
 		"SET preserve_insertion_order = false", "SET preserve_insertion_order = true"})
@@ -100,7 +99,7 @@ func (h *Hostile) options(f udf.Function) string {
 	for range 1 + h.r.IntN(3) {
 		k := h.often(hostileKeys, badKeys)
 		name, _, _ := strings.Cut(k, ":")
-		// Mostly options that the function has: others end at the first check.
+		// Mostly options that the function has: others fail at the first check.
 		if h.r.IntN(10) > 0 && !slices.Contains(f.Options, name) {
 			continue
 		}
@@ -114,7 +113,7 @@ func (h *Hostile) options(f udf.Function) string {
 	return ", {" + reserved.Replace(strings.Join(keys, ", ")) + "}"
 }
 
-// bounded gives the methods whose defaults take long what they have in options.
+// bounded adds to the options of slow methods those that make them fast.
 func (h *Hostile) bounded(f udf.Function, opt string) string {
 	switch {
 	case f.Name == "bglm_hmc" && !strings.Contains(opt, "samples"):
@@ -125,7 +124,7 @@ func (h *Hostile) bounded(f udf.Function, opt string) string {
 	return opt
 }
 
-// reserved quotes the option names that are words of SQL.
+// reserved quotes the option names that are keywords of SQL.
 var reserved = strings.NewReplacer("offset: ", `"offset": `, "at: ", `"at": `)
 
 func (h *Hostile) call(f udf.Function, order bool) string {
@@ -158,25 +157,25 @@ func (h *Hostile) fit() string {
 	return fmt.Sprintf("(SELECT %s FROM %s)", h.call(pick(h, h.aggregates), true), h.small())
 }
 
-// Statement is one statement of the generator.
+// Statement is a generated statement.
 type Statement struct {
 	SQL string `json:"sql"`
-	// Zero says that the statement counts differences: when it succeeds, its one value
-	// is 0. Must says that it has to succeed.
+	// Zero says that the statement counts differences: if it succeeds, its one value is 0. Must
+	// says that it has to succeed.
 	Zero bool `json:"zero"`
 	Must bool `json:"must"`
 }
 
-// HostileSetup is what the statements read; run it first on every connection.
+// HostileSetup prepares what the statements read; run it first on every connection.
 func HostileSetup() []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS d1 AS SELECT " + pairColumns + " FROM range(300) t(i)",
 		"CREATE TABLE IF NOT EXISTS d2 AS SELECT " + pairColumns + " FROM range(5000) t(i)",
-		// Equal but for rounding: the order of the rows is free.
+		// Equal up to rounding: the order of the rows is free.
 		`CREATE OR REPLACE TEMP MACRO far(a, b) AS a.n IS DISTINCT FROM b.n OR len(a.beliefs) IS DISTINCT FROM len(b.beliefs) OR coalesce(list_bool_or(list_transform(list_zip(a.beliefs, b.beliefs),
  lambda z: z[1].feature <> z[2].feature OR abs(z[1].mean - z[2].mean) > 1e-5 * (1 + abs(z[2].mean)) OR abs(z[1].variance - z[2].variance) > 1e-5 * (1 + z[2].variance))), false)`,
-		// Columns a billion times farther from 0 than they are wide leave some digits less: measured by
-		// what the data say.
+		// Columns a billion times farther from 0 than their width leave some digits less: the
+		// difference is measured relative to the posterior.
 		`CREATE OR REPLACE TEMP MACRO apart(a, b) AS a.n IS DISTINCT FROM b.n OR len(a.beliefs) IS DISTINCT FROM len(b.beliefs) OR coalesce(list_bool_or(list_transform(list_zip(a.beliefs, b.beliefs),
  lambda z: z[1].feature <> z[2].feature OR abs(z[1].mean - z[2].mean) > 1e-3 * sqrt(z[2].variance) OR abs(z[1].variance / z[2].variance - 1) > 1e-5)), false)`,
 	}

@@ -15,8 +15,8 @@ var (
 		"{a: 1, u: u, k: k::UTINYINT}", "struct_update({u: u}, u := 0.5)", "struct_update(st, q := 2.5)", "{a: CASE WHEN i < 1000 THEN 2.5 ELSE u END, u: u}", "{a: coalesce(NULLIF(k, 2), 9), c: 0.5}", "{e: e, u: u, c: 1}",
 		"{e: e::VARCHAR}", "{w: l[1]}", "{w: m['m'], c: 1.0}", "{n: NULL::INT, u: u}", "{t: true, u: u}", "struct_insert({c: 1.5}, z := u)", "st", "sr", "arr", "l", "m", "[u, 1.0]", "[u]", "[1.5]", "MAP {'a': u, 'c': 1.5}", "MAP {s: u}", "MAP {'c': 1.0}",
 		"[s, 'z']", "[{feature: s, value: u}, {feature: 'c', value: 1.0}]", "[u, k]::DOUBLE[2]", "[h, 1]", "MAP {g: u, 99: 1.0}", "{b: b}", "{day: day}", "{u: CASE WHEN k > 0 THEN u END, sn: sn}", "[u, CASE WHEN k > 1 THEN v END]", "{u: 1e6 * u + 1e9, sn: sn}", "{q: st.q, c: 1}", "[{feature: 'c', value: 1.5}]"}
-	// With a constant text beside a column; where the window has an order DuckDB itself
-	// follows the text's garbage pointer, so these stay without.
+	// With a constant text beside a column; if the window has an order DuckDB itself follows the
+	// text's garbage pointer, so these stay without.
 	pairTextX = []string{"{t: 'a constant text of some length', u: u}", "{t: 'short', s: s}", "{l: ['a constant text of some length', 'z'], u: u}", "{t: 'a constant text of some length'}"}
 	pairKeys  = []string{"prior_variance: 0.5", "weight: w", "weight: 1.5", "time: i", "prior_mean: 0.25", `"offset": u`, "offset_: v", "intercept: false", "priors: MAP {'u': {mean: 0.5, variance: 2.0}}", "forgetting: 0.99", "weight: k",
 		"hash_bits: 6", "intercept_variance: 3", "prior_variance: g + 1", "weight: h + 20", "missing: 'absent'", "missing: 'indicator'", "columns: 'any'"}
@@ -29,17 +29,17 @@ var (
 	pairBeside = []string{"", ", row_number() OVER (PARTITION BY g ORDER BY i)", ", sum(i) OVER (ORDER BY i)", ", count(*) OVER (PARTITION BY s ORDER BY u)", ", list({c: 2.5, u: u}) OVER (PARTITION BY g)"}
 )
 
-// compared is an aggregate whose answer does not depend on how its rows are grouped or,
-// unless it is ordered, on their order.
+// compared is an aggregate whose answer must not depend on how its rows are grouped or, unless it
+// is ordered, on their order.
 type compared struct {
 	function, y, x, opt string
 	filter, part        string
 	source              string
 	ordered             bool
-	whole               bool // of all rows, not of each part
+	whole               bool // over all rows, not each part
 }
 
-// call is the aggregate with its rows in an order, as they come if that is empty.
+// call is the aggregate with its rows in an order, in any order if that is empty.
 func (c *compared) call(order string) string {
 	if order != "" {
 		order = " ORDER BY " + order
@@ -47,7 +47,7 @@ func (c *compared) call(order string) string {
 	return fmt.Sprintf("%s(%s, %s%s%s)%s", c.function, c.y, c.x, c.opt, order, c.filter)
 }
 
-// differs is true of two answers a and r that are not the same.
+// differs is true if two answers a and r are not the same.
 func (c *compared) differs() string {
 	switch {
 	case c.ordered:
@@ -55,20 +55,20 @@ func (c *compared) differs() string {
 	case strings.Contains(c.x, "1e9") && c.function == "bglm_adf":
 		return "apart(a, r)"
 	case strings.Contains(c.x, "1e9"):
-		// Where a prior is given, such columns are not standardised and Newton's equations may
-		// be beyond rounding: a fit that says it has not arrived may stop anywhere.
+		// If a prior is given, such columns are not standardised and Newton's equations may be too
+		// ill-conditioned: a fit that has not converged may stop anywhere.
 		return "apart(a, r) AND a.converged AND r.converged"
 	}
 	return "far(a, r)"
 }
 
-// counted begins a statement that counts the rows in which a and r differ, and shows both of
-// one, as text: a driver may not read lists.
+// counted begins a statement that counts the rows in which a and r differ, and shows both for one,
+// as text: a driver may not read lists.
 func counted(differ string) string {
 	return fmt.Sprintf("SELECT count(*) FILTER (%[1]s), any_value([a::VARCHAR, r::VARCHAR]::VARCHAR) FILTER (%[1]s)", differ)
 }
 
-// comparison makes one.
+// comparison makes a random compared.
 func (h *Hostile) comparison(ordered bool) *compared {
 	c := &compared{ordered: ordered, x: pick(h, pairX), whole: h.r.IntN(8) == 0}
 	keys := []string{}
@@ -86,7 +86,7 @@ func (h *Hostile) comparison(ordered bool) *compared {
 		if h.r.IntN(2) == 0 {
 			c.function, c.y = "bglm_adf", pick(h, []string{"v", "h", "w"})
 			keys = append(keys, "family: 'gaussian'", "covariance: 'full'", "standardize: false", "dispersion: 1") // merges are exact
-			// But a missing number stands at the mean of the rows before it.
+			// But a missing number is replaced by the mean of the rows before it.
 			for strings.Contains(c.x, "CASE WHEN k > ") && !slices.Contains(keys, "missing: 'absent'") {
 				c.x = pick(h, pairX)
 			}
@@ -102,7 +102,7 @@ func (h *Hostile) comparison(ordered bool) *compared {
 	if c.function == "bglm_laplace" || c.function == "bglm_fit" && ordered {
 		keys = remove(keys, "forgetting")
 	}
-	// The first row of a group says what its constants are.
+	// The first row of a group determines its constants.
 	if !strings.HasPrefix(c.part, "g") && c.part != "[g, k]" && c.part != "i" || c.whole && !ordered {
 		keys = remove(keys, "prior_variance: g")
 	}
@@ -122,8 +122,8 @@ func (h *Hostile) comparison(ordered bool) *compared {
 	return c
 }
 
-// pair counts the rows where an aggregate over whole partitions differs from the same
-// by GROUP BY, and shows both answers of one. It may fail, with an error; it may not differ.
+// pair counts the rows where an aggregate over whole partitions differs from the same by GROUP BY,
+// and shows both answers for one. It may fail, with an error; it may not differ.
 func (h *Hostile) pair() string {
 	c := h.comparison(h.r.IntN(2) == 0)
 	inside := "" // the order in the window's call
@@ -153,12 +153,12 @@ func (h *Hostile) pair() string {
 	}
 }
 
-// shuffled counts the groups whose answer depends on the order of the rows, or on the
-// threads that they are split among, where pair takes it for free.
+// shuffled counts the groups whose answer depends on the order of the rows, or on their division
+// among threads, if pair assumes that it does not.
 func (h *Hostile) shuffled() string {
 	c := h.comparison(false)
 	other := fmt.Sprintf("%s AS r FROM %s", c.call("hash(i)"), c.source)
-	if h.r.IntN(2) == 0 { // each part of a union is read by a thread of its own
+	if h.r.IntN(2) == 0 { // each part of a union is read by a separate thread
 		var parts []string
 		for k := range 3 {
 			parts = append(parts, fmt.Sprintf("SELECT * FROM (SELECT * FROM %s) WHERE hash(i) %% 3 = %d", c.source, k))
@@ -173,8 +173,8 @@ func (h *Hostile) shuffled() string {
 		counted(differs), row(c.part), c.call("i"), c.source, c.part, other)
 }
 
-// columned counts the rows whose prediction depends on the order of the columns of x, their
-// case, or on columns that the fit does not know.
+// columned counts the rows whose prediction depends on the order of the columns of x, their case,
+// or on columns unknown to the fit.
 func (h *Hostile) columned() string {
 	u, s := pick(h, []string{"u", "CASE WHEN k > 0 THEN u END", "1e6 * u + 1e9", "k", "NULL::DOUBLE"}), pick(h, []string{"s", "sn", "e", "b", "[s, sn]"})
 	var keys []string
@@ -193,7 +193,7 @@ func (h *Hostile) columned() string {
 		a, b, pick(h, []string{"bglm_adf", "bglm_fit", "bglm_ep", "bglm_laplace", "bglm_sequential_laplace", "bglm_lowrank"}), u, s, opt)
 }
 
-// row makes one value of several keys.
+// row makes one value from several keys.
 func row(keys string) string {
 	if strings.HasPrefix(keys, "[") || !strings.Contains(keys, ",") {
 		return keys
@@ -201,7 +201,7 @@ func row(keys string) string {
 	return "row(" + keys + ")"
 }
 
-// remove leaves out the keys that begin with one of the prefixes.
+// remove removes the keys that begin with one of the prefixes.
 func remove(keys []string, prefixes ...string) []string {
 	out := []string{}
 	for _, k := range keys {
@@ -219,8 +219,8 @@ func remove(keys []string, prefixes ...string) []string {
 var numberTypes = []string{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE",
 	"DECIMAL(4,2)", "DECIMAL(9,0)", "DECIMAL(9,5)", "DECIMAL(18,3)", "DECIMAL(18,18)", "DECIMAL(38,0)", "DECIMAL(38,10)", "DECIMAL(38,37)"}
 
-// number counts the rows where a number of some type means something else than the
-// DOUBLE of the same value.
+// number counts the rows where a number of some type is treated differently from the DOUBLE of the
+// same value.
 func (h *Hostile) number() string {
 	typ := pick(h, numberTypes)
 	scale := pick(h, []string{"1", "0.5", "40", "1e4", "1e9", "1e17", "1e30"})
@@ -254,8 +254,8 @@ var fitOf = []string{"bglm_adf(b, {u: u, s: s} ORDER BY i)", "bglm_adf(b, {u: u,
 var fitUses = []string{"bglm_predict(c, %s)", "bglm_predict(c, %s, 'plugin')", "bglm_predict_dist(c, %s)", "bglm_sample(c, %s, 7, 3)", "bglm_influence(c, true, %s)", "bglm_beliefs(c)", "bglm_update(c, [{y: 1, x: %s}])",
 	"bglm_summary(c)", "bglm_contrast(c, %[1]s, %[1]s)", "bglm_contrast(c, %s, {u: 1.0, s: 'k2'})", "bglm_pairs(c, %s, 's')", "bglm_pit(c, 1, %s)", "bglm_loo_predict(c, 1, %s)", "bglm_sql(c, 'sqlite')", "bglm_sql(c, 'postgres', {form: 'join'})", "bglm_pmml(c)"}
 
-// changed counts the rows where a FIT that differs from row to row is served
-// otherwise when the rows come in the opposite order. DuckDB 1.3 has no struct_update.
+// changed counts the rows where the result for a FIT that varies by row changes when the rows come
+// in the opposite order. DuckDB 1.3 has no struct_update.
 func (h *Hostile) changed() string {
 	fit := pick(h, fitOf)
 	x := pick(h, []string{"{u: 0.5, s: 'k1'}", "[0.5]", "[0.5, 0.25]", "{u: 0.5}"})
@@ -279,15 +279,15 @@ var breaks = []string{"status := 1", "status := NULL", "n := -1", "n := 92233720
 	"link := chr(27) || 'x'", "method := NULL", "prior := NULL", "prior := struct_update(f.prior, variance := -1.0)", "dispersion := -1.0", "dispersion := 'inf'::DOUBLE", "shape := 0.0", "\"time\" := 'nan'::DOUBLE", "intercept := NULL",
 	"alpha := []", "alpha := NULL", "x := []", "x := [[]]", "kernel := 'x'", "lengthscale := 0.0", "lengthscale := -1.0", "signal_variance := 'nan'::DOUBLE", "classes := []", "log_evidence := 'nan'::DOUBLE", "n_skipped := -5", "iterations := -1"}
 
-// fitFields are the fields of the FITs, and the types that a field may be made.
+// fitFields are the fields of the FITs, and otherTypes values of other types for them.
 var (
 	fitFields = []string{"family", "link", "method", "status", "beliefs", "covariance", "prior", "intercept", "dispersion", "shape", "n", "n_skipped", "log_evidence", "iterations", "converged", "hash_bits", `"time"`, "kernel",
 		"lengthscale", "signal_variance", "alpha", "x", "root", "format"}
 	otherTypes = []string{"1", "'x'", "true", "NULL", "1.5", "[]", "[1.0]", "[NULL]", "{a: 1}", "MAP {}", "DATE '2024-01-01'", "(-1)::HUGEINT", "''::BLOB", "[[1.0]]", "[{feature: 'a'}]", "{kind: 'lowrank', rank: 4611686018427387904}", "chr(27)"}
 )
 
-// crafted passes a FIT with one or two such fields, or fields of another type, to a
-// function that accepts one.
+// crafted passes a FIT with one or two such fields, or fields of another type, to a function that
+// accepts one.
 func (h *Hostile) crafted() string {
 	broken := func() string {
 		if h.r.IntN(2) == 0 {
@@ -310,8 +310,8 @@ func (h *Hostile) crafted() string {
 	return fmt.Sprintf("SELECT (%s)::VARCHAR FROM (SELECT %s AS c FROM (SELECT %s AS f FROM d1 WHERE i < 40))", use, f, pick(h, fitOf))
 }
 
-// known counts the groups in which rows without a weight that could move, all-zero
-// ones or with known weights only, do not count.
+// known counts the groups in which rows that can move no weight, since they are all zero or have
+// only known weights, are missing from n.
 func (h *Hostile) known() string {
 	x := pick(h, []string{"[0.0]", "[0.0, 0.0]", "{z: 0.0}", "MAP {'z': 0.0}", "{z: 0, y: 0.0}"})
 	opt := "intercept: false"

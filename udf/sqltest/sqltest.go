@@ -1,8 +1,7 @@
-// Package sqltest holds the SQL tests of bglm's functions: text files of
-// statements with the rows or errors they must give, and the parser and
-// comparison of the format, which README.md describes. The tests of this package
-// run the files in a Go program; clients/run.mjs runs the same files through the
-// loadable extension in DuckDB's Node client.
+// Package sqltest holds the SQL tests of bglm's functions: text files of statements with the rows
+// or errors that they must give, and the parser and comparison of the format, which README.md
+// describes. The tests of this package run the files in a Go program; clients/run.mjs runs the same
+// files through the loadable extension in DuckDB's Node client.
 package sqltest
 
 import (
@@ -16,21 +15,21 @@ import (
 	"strings"
 )
 
-// Kind is what a block expects.
+// Kind is the expected outcome of a block.
 type Kind int
 
 // The kinds of blocks.
 const (
 	OK    Kind = iota // the statement succeeds
 	Error             // the statement fails with a message that Pattern matches
-	Query             // the statement gives Rows
+	Query             // the statement returns Rows
 )
 
-// DefaultRTol is the relative tolerance of numbers where a block names none: a few
-// thousand roundings, far below any error that a wrong formula makes.
+// DefaultRTol is the default relative tolerance of numbers: a few thousand rounding errors, far
+// below the error of a wrong formula.
 const DefaultRTol = 1e-9
 
-// Block is one statement and what it must do.
+// Block is one statement and its expected outcome.
 type Block struct {
 	Line       int // of the block's first line, from 1
 	Kind       Kind
@@ -75,7 +74,7 @@ func Parse(path string) (*File, error) {
 	return f, nil
 }
 
-// directive reads the words of a comment, most of which are none.
+// directive interprets the words of a comment, most of which are not directives.
 func (f *File) directive(w []string, line int) error {
 	switch {
 	case len(w) == 2 && w[0] == "threads":
@@ -96,7 +95,7 @@ func (f *File) directive(w []string, line int) error {
 	return nil
 }
 
-// block reads the block that begins at lines[i], and says where it ends.
+// block reads the block that begins at lines[i], and returns where it ends.
 func (f *File) block(lines []string, i int) (end int, err error) {
 	b := Block{Line: i + 1, RTol: DefaultRTol}
 	if err := b.begin(lines[i]); err != nil {
@@ -151,9 +150,9 @@ func (b *Block) begin(line string) (err error) {
 	return nil
 }
 
-// Cell prints a value as results are compared: NULL, true and false, numbers,
-// text with tabs and newlines escaped, (empty) for no text. Errors: a value of
-// another type, which the query must cast to VARCHAR.
+// Cell prints a value in the form in which results are compared: NULL, true and false, numbers,
+// text with tabs and newlines escaped, (empty) for empty text. Errors: a value of another type,
+// which the query must cast to VARCHAR.
 func Cell(v any) (string, error) {
 	switch x := v.(type) {
 	case nil:
@@ -189,9 +188,8 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// Same reports whether a cell is what was wanted: equal text, or equal but for
-// numbers, of which each is within atol + rtol*|want|. Digits inside a word (x1,
-// #12) are text.
+// Same reports whether a cell is as wanted: equal text, or equal except for numbers that are each
+// within atol + rtol*|want|. Digits inside a word (x1, #12) are text.
 func Same(got, want string, rtol, atol float64) bool {
 	if got == want {
 		return true
@@ -227,7 +225,7 @@ func wordByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '#' || c >= 0x80
 }
 
-// tokens cuts a cell into numbers, words and single other bytes.
+// tokens splits a cell into numbers, words and single other bytes.
 func tokens(s string) []token {
 	var out []token
 	for i := 0; i < len(s); {

@@ -1,10 +1,10 @@
 //go:build unix
 
-// Command peers measures bglm through SQL beside scikit-learn, on the same rows in one
-// run, and writes the table into docs/benchmarks.md (make bench-peers).
+// Command peers compares bglm through SQL with scikit-learn, on the same rows in one run, and
+// writes the table into docs/benchmarks.md (make bench-peers).
 //
-// The two take turns, so that a load on the machine falls on both; the figures are
-// medians, of the wall clock and of the processors' time.
+// The two take turns, so that a load on the machine affects both; the figures are medians, of
+// wall-clock time and of processor time.
 package main
 
 import (
@@ -41,8 +41,8 @@ func main() {
 	}
 }
 
-// job is the same work for both: rows in a table t of y and x here, and what peers.py
-// makes of its maker's arguments there.
+// job is the same work for both: here rows in a table t of y and x, there what peers.py makes from
+// the arguments in maker.
 type job struct {
 	name, peer string
 	rows       int
@@ -151,7 +151,7 @@ func run(write, python, only string, repeats int, scale float64) error {
 	return replace(write, b.String())
 }
 
-// measure is a line of the table.
+// measure returns a line of the table.
 func measure(db *sql.DB, p *peer, j job, repeats int) (string, error) {
 	if _, err := db.Exec(fmt.Sprintf("CREATE OR REPLACE TABLE t AS SELECT %s FROM range(%d) t(i)", j.columns, j.rows)); err != nil {
 		return "", err
@@ -200,7 +200,7 @@ func median(x []float64) float64 {
 	return (x[(n-1)/2] + x[n/2]) / 2
 }
 
-// peer is scikit-learn in a process of its own.
+// peer is scikit-learn in a separate process.
 type peer struct {
 	answer
 	cmd *exec.Cmd
@@ -259,7 +259,7 @@ func (p *peer) end() {
 	p.cmd.Wait()
 }
 
-// processorTime is what this process has used of its processors.
+// processorTime is the processor time used by this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -268,8 +268,8 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// load is the load average of a minute, processor the processors' name, both where
-// Linux says them.
+// load is the load average over a minute, processor the processor's name, both if Linux provides
+// them.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -290,7 +290,7 @@ func processor() string {
 
 const begin, end = "<!-- bench-peers: begin -->\n", "<!-- bench-peers: end -->\n"
 
-// replace puts the table between the marks of a file.
+// replace inserts the table between the marks of a file.
 func replace(path, table string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {
