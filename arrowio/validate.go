@@ -82,8 +82,8 @@ func validateArray(a arrow.Array, most int64, depth int) error {
 	return nil
 }
 
-// Expansion is about how many bytes the rows of a record take when they are written out one by one,
-// where entries of dictionaries, views and runs stand for many rows.
+// Expansion is about how many more bytes than in memory the rows of a record take when they are
+// written out one by one: entries of dictionaries, views and runs may stand for many rows.
 func Expansion(rec arrow.RecordBatch) int64 {
 	sum := int64(0)
 	for _, c := range rec.Columns() {

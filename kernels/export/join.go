@@ -117,7 +117,7 @@ func (w *writer) sums(n *numbered, by string, values, factors [][]string) (with 
 	return with, "s.own + " + q
 }
 
-// states are queries for the states whose sums the rows are.
+// states are queries for the states whose sums the rows are, with columns bglm_k, id and x.
 func (w *writer) states(n *numbered) []string {
 	one := w.number(1)
 	var out []string

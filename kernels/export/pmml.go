@@ -23,8 +23,8 @@ import (
 // of its own, the product or 'x:y'.
 //
 // Errors: a fit with hashed features, with a single class, or with features that belong to no
-// column; an interaction of levels and numbers whose columns the fit lacks; names and levels that
-// XML cannot represent.
+// column; an interaction of levels and numbers without separate columns for these in the fit; names
+// and levels that XML cannot represent.
 //
 // Source: [dmg2019], RegressionModel, Transformations and MiningSchema.
 func PMML(f *kernels.Fit, response string) (string, error) {

@@ -21,7 +21,7 @@ const RareRows = 5
 // Doubt is a problem to consider about a column.
 type Doubt int
 
-// The doubts; each except Missing applies to numbers or to levels only.
+// The doubts; each except MostlyMissing applies to numbers or to levels only.
 const (
 	MostlyMissing  Doubt = iota // more than a fifth of the rows lack it
 	Constant                    // it does not vary

@@ -16,7 +16,7 @@ type columns struct {
 	cols     []kernels.FitColumn
 	nulls    []string           // by column: the feature of rows without a value, "" for none
 	mixed    []bool             // by column: an interaction of levels and numbers
-	fills    []bool             // by column: an interaction of this kind with replacements of a stream for its missing numbers; nil for none
+	fills    []bool             // by column: one of these whose missing numbers a stream replaces by its own column's mean; nil for none
 	means    map[string]float64 // by column name: the replacement of a missing number
 	factors  [][]factor         // by column: the factors of a product, if the fit has their replacements; nil for none
 	scores   bool               // rows are scored, not learnt
