@@ -12,8 +12,8 @@ import (
 
 var tiedSites = Section{
 	Title: "EP with sites that are arrowheads",
-	Source: "The family of bglm_adf's default covariance is closed under products and quotients, so that EP may have its sites in it: a prototype, with intercept and numbers in the block and every " +
-		"indicator a leaf, against bglm_ep's factorised and full fixed points on the problems of R1 to R4. Errors of means are in full EP's sds, sd is the ratio to full EP's.",
+	Source: "The default covariance of bglm_adf, the arrowhead, is closed under products and quotients, so EP's sites can be arrowheads too. This section compares a prototype with the factorised and the full fixed points of bglm_ep " +
+		"on the problems of R1 to R4. In the prototype the intercept and the numbers are in the block, and every indicator is a leaf. Errors of means are in full EP's sds, and \"sd\" is the ratio to full EP's sd.",
 	Claims: []Claim{
 		tiedClaim("T1", "quine.parquet", "146 counts, 6 indicators and the intercept", quine),
 		tiedClaim("T2", "australian_credit.parquet", "690 rows, 14 attributes as numbers; those of 0 and 1 are leaves", australian),

@@ -84,9 +84,12 @@ func report(c *Context, want func(*Claim) bool) (text string, failed int) {
 	var b strings.Builder
 	b.WriteString(`# What the papers claim, and what bglm finds
 
-Made by ` + "`make reproduce`" + `; each line is a program under docs/reproduce, and those that are not
-timings also run in the tests. Sources: docs/references.bib. "no" in the last column
-is a claim that does not hold as printed; the reason stands below the table.
+bglm builds on the papers below. This page lists their numbered claims, and some of bglm's own, with what was
+expected and what bglm finds. Each row is a program under docs/reproduce.
+
+- ` + "`make reproduce`" + ` runs all of them and writes this page. The tests run them too, except timings and long runs.
+- "no" in the last column marks a claim that does not hold as printed. The reason is below the table.
+- The sources are in docs/references.bib.
 `)
 	for _, s := range sections {
 		var rows, notes strings.Builder

@@ -16,8 +16,8 @@ import (
 
 var niranjan = Section{
 	Title: "Sequential Bayesian computation of logistic regression models",
-	Source: "Niranjan (1999). S-L is the sequential Laplace filter of Spiegelhalter and Lauritzen, J-J the variational one of Jaakkola and Jordan; " +
-		"all filters keep a full covariance.",
+	Source: "Niranjan (1999). S-L is the sequential Laplace filter of Spiegelhalter and Lauritzen; " +
+		"J-J is the variational filter of Jaakkola and Jordan. All filters keep a full covariance.",
 	Claims: []Claim{
 		{ID: "N1", Text: "The EKF with measurement noise R = g(1-g) is S-L",
 			Expected: "identical to 1e-12", Run: ekfIsLaplace},

@@ -16,8 +16,8 @@ import (
 
 var referee = Section{
 	Title: "Against Hamiltonian Monte Carlo",
-	Source: "Posterior means and standard deviations (sd) of the engines against long NUTS chains of bglm's own sampler, prior N(0, 1), intercept N(0, 10), numeric columns standardised. " +
-		"Errors of means are in posterior sds; sd is the ratio to NUTS's. The error of NUTS is that between two runs of different seeds.",
+	Source: "The posterior means and standard deviations (sd) of each engine, compared with long NUTS chains of bglm's own sampler. The prior is N(0, 1), and N(0, 10) for the intercept; numeric columns are standardised. " +
+		"Errors of means are in posterior sds, and \"sd\" is the ratio to NUTS's sd. The error of NUTS is the difference between two runs with different seeds.",
 	Claims: []Claim{
 		{
 			ID: "R1", Data: "quine.parquet",
