@@ -3,18 +3,18 @@
 --     LOAD 'bglm.duckdb_extension';
 --     .read bglm.sql
 --
--- The script only makes macros with their comments, in the current schema; running it
--- again replaces them. A client without .read has its text from bglm_macros().
+-- The script creates macros with their comments in the current schema, and nothing else;
+-- running it again replaces them. In a client without .read, bglm_macros() returns its text.
 --
--- A table is given by its name, as text, also 'file.parquet' and the name of a CTE; or as
--- a query in quotes that begins with SELECT, FROM, WITH or a bracket, for which dollar
--- quotes are handy: $$SELECT * FROM visits WHERE age > 3$$. Columns are expressions over
--- that table and need no quotes. Arguments with a default are named with :=.
+-- Give a table by its name as text, which may be 'file.parquet' or the name of a CTE, or as
+-- a query in quotes that begins with SELECT, FROM, WITH or a bracket. Dollar quotes are
+-- handy for queries: $$SELECT * FROM visits WHERE age > 3$$. Columns are expressions over
+-- that table and need no quotes. Name arguments with a default by :=.
 --
--- One name means one thing: tbl and rows are tables of rows; fits is a table with FITs, in
--- its column fit; beliefs is a table of beliefs, with the columns feature, mean and
--- variance, and so are a and b. One in place of the other is an error that says so:
--- bglm_weights(fits) makes a table of beliefs of a table with FITs.
+-- Each name means one thing: tbl and rows are tables of rows; fits is a table with FITs in
+-- its column fit; beliefs, a and b are tables of beliefs, with the columns feature, mean
+-- and variance. One in place of the other is an error that says so; bglm_weights(fits)
+-- turns a table with FITs into a table of beliefs.
 --
 -- The examples below run in this order as part of the tests; "-- >" lines are
 -- what they print.
@@ -25,11 +25,11 @@
 --       SELECT i, 'clinic ' || i % 2 AS clinic, 2 + i % 6 AS age, i % 5 < 2 AS cured FROM range(60) t(i);
 --
 -- bglm_fit_by(tbl, grp, y, x, opts := NULL)
---   One fit for each value of grp; opts as in bglm_fit, columns included
---   ({weight: w}), the option method naming the engine (default 'auto'). Several
---   grouping columns are one STRUCT: {a: a, b: b}. Rows are absorbed in no fixed
---   order; use bglm_fit_by_ordered where the order matters (drift, bit-equal
---   repeats). Gives grp, fit, in no fixed order.
+--   One fit for each value of grp. opts are those of bglm_fit and may use columns
+--   ({weight: w}); the option method names the engine (default 'auto'). Give
+--   several grouping columns as one STRUCT: {a: a, b: b}. Rows are absorbed in no
+--   fixed order; use bglm_fit_by_ordered if the order matters (drift, bit-equal
+--   repeats). The result has grp and fit, in no fixed order.
 --
 --     CREATE OR REPLACE TEMP TABLE fits AS FROM bglm_fit_by('visits', clinic, cured, {age: age},
 --       opts := {link: 'probit', method: 'adf', covariance: 'diagonal', standardize: false});
@@ -41,23 +41,25 @@
 --     -- > clinic 1 | laplace
 --
 -- bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL)
---   The same with the rows of each group absorbed in the order of ord.
+--   Like bglm_fit_by, with the rows of each group absorbed in the order of ord.
 --
 --     SELECT grp, fit.n FROM bglm_fit_by_ordered('visits', clinic, cured, {age: age / 10}, i, opts := {forgetting: 0.99}) ORDER BY grp;
 --     -- > clinic 0 | 30
 --     -- > clinic 1 | 30
 --
 -- bglm_compress(tbl, y, x, family := 'bernoulli', weight := 1, offset_ := 0, trials := 1)
---   The rows of a table with equal x as few, without loss: x, y, weight, offset_,
---   trials (to be options of the fit) and n, how many rows they were. bernoulli,
---   binomial, poisson and negbinomial: one row for each response, trials and offset,
---   weight counting them; gaussian (link identity) and gamma: two rows of half the
---   weight with the mean and the square, or the arithmetic and the geometric mean, of
---   all, responses that no fit takes being rows of their own. Rows with a NULL are left
---   out; another family and a negative weight are errors. A fit of these rows
---   is that of all, but for n and the counts of its columns and, for gamma with offsets,
---   their weighted sum in log_evidence. The option compress of bglm_laplace, bglm_hmc
---   and bglm_fit keeps still fewer, with sums over counts and exposures.
+--   Pools the rows of a table that have equal x into few, without loss. The result
+--   has x, y, weight, offset_ and trials, which become options of the fit, and n,
+--   how many rows were pooled. bernoulli, binomial, poisson and negbinomial give
+--   one row for each response, trials and offset, and weight counts them. gaussian
+--   (link identity) and gamma give two rows of half the weight each, with the same
+--   mean and square, or the same arithmetic and geometric mean, as all rows;
+--   responses that no fit accepts stay rows of their own. Rows with a NULL are left
+--   out. Another family, or a negative weight, is an error. A fit of these rows is
+--   that of all rows, except for n, the counts of its columns and, for gamma with
+--   offsets, their weighted sum in log_evidence. The option compress of
+--   bglm_laplace, bglm_hmc and bglm_fit keeps still fewer rows, with sums over
+--   counts and exposures.
 --
 --     CREATE OR REPLACE TEMP TABLE few AS FROM bglm_compress('visits', cured, {clinic: clinic, age: age});
 --     SELECT count(*), sum(weight), sum(n) FROM few;
@@ -68,11 +70,11 @@
 --     -- > true
 --
 -- bglm_weights(fits, sd := 1.959963984540054)
---   The weights of all fits in the column fit of a table: its other columns, then
---   feature, mean, variance, lower and upper (mean -+ sd standard deviations, by
---   default the central 95 %), z = mean / standard deviation (NULL for a known
---   weight), each fit's weights in belief order. Of fits with classes (bglm_softmax)
---   class follows variance.
+--   The weights of all fits in the column fit of a table. The result has the other
+--   columns of the table, then feature, mean, variance, lower and upper (mean -+ sd
+--   standard deviations, by default the central 95 %) and z = mean / standard
+--   deviation (NULL for a known weight). The weights of each fit are in belief
+--   order. For fits with classes (bglm_softmax), class follows variance.
 --
 --     SELECT feature, round(mean, 3), round(lower, 3), round(upper, 3) FROM bglm_weights('fits') WHERE grp = 'clinic 0';
 --     -- > (Intercept) | 0.754 | 0.204 | 1.304
@@ -83,22 +85,23 @@
 --   Predictions by a join, for belief tables of millions of weights that are too
 --   long for one FIT value. rows names a table with the columns id and features
 --   (LIST(STRUCT(feature, value)), or any other x of bglm_predict); beliefs names a
---   table with feature, mean and variance. Gives for each row of rows its id,
---   eta_mean and eta_variance (of the linear predictor) and prediction (the
---   expected response). It knows the beliefs and nothing else of a fit: the answer
---   is that of bglm_predict and bglm_predict_dist under bglm_from_beliefs of them,
---   to rounding. It is that under the fit itself where its covariance is 'diagonal',
---   the options are the fit's and no value is missing; under another covariance
---   eta_mean is equal and eta_variance, and with it prediction, is not. Features
---   without a belief have their prior, the intercept too, levels never seen too
---   (of a fit that learnt prior variances they have others). NULL features give
---   NULL; a column that is NULL or not there counts for nothing and is no error, as
---   the columns and their means are not in a table of beliefs: where there may be
---   any, score with bglm_predict, which takes the mean or says what is missing.
---   What a row names twice is summed first. ids may repeat.
---   A feature with two beliefs, or a belief that is not a finite mean and a
---   variance >= 0, is an error. Cost: one pass over both tables and a hash join
---   that spills; the rows come in no fixed order.
+--   table with feature, mean and variance. The result has, for each row of rows,
+--   its id, eta_mean and eta_variance (of the linear predictor) and prediction (the
+--   expected response). bglm_score knows the beliefs and nothing else of a fit: the
+--   result is that of bglm_predict and bglm_predict_dist with a FIT of
+--   bglm_from_beliefs, to rounding. It is that of the original fit if its
+--   covariance is 'diagonal', the options are the fit's and no value is missing.
+--   With another covariance eta_mean is equal, but eta_variance, and with it
+--   prediction, is not. Features without a belief, the intercept and levels never
+--   seen included, have the prior that the arguments give (a fit that learnt prior
+--   variances has another one for levels never seen). NULL features give NULL. A
+--   column that is NULL or missing counts for nothing and is no error, because a
+--   table of beliefs has no columns and no means; if values may be missing, score
+--   with bglm_predict, which uses the mean or reports what is missing. Features
+--   that a row names twice are summed first. ids may repeat. A feature with two
+--   beliefs is an error, and so is a belief that is not a finite mean and a
+--   variance >= 0. Cost: one pass over both tables and a hash join that spills; the
+--   rows come in no fixed order.
 --
 --     CREATE OR REPLACE TEMP TABLE weights AS
 --       FROM (VALUES ('(Intercept)', -1.0, 0.1), ('age', 0.5, 0.2)) t(feature, mean, variance);
@@ -110,13 +113,13 @@
 --     -- > 3 | -1 | 0.1 | 0.170178
 --
 -- bglm_compare(a, b)
---   Two belief tables (feature, mean, variance), a the older one: mean_a,
---   variance_a, mean_b, variance_b, difference = mean_b - mean_a, z = difference /
---   sqrt(variance_a + variance_b), kl = KL(b || a) in nats, the surprise of going
---   from a to b (Infinity where one side is certain and the other says something
---   else). NULL where one side lacks the feature. In belief order. Of tables with a
---   column class weights are compared class by class. Beliefs that bglm_score refuses
---   are errors here too.
+--   Compares two belief tables (feature, mean, variance), of which a is the older.
+--   The result has mean_a, variance_a, mean_b, variance_b, difference = mean_b -
+--   mean_a, z = difference / sqrt(variance_a + variance_b) and kl = KL(b || a) in
+--   nats, the surprise of going from a to b (Infinity if one side is certain and
+--   the other differs). Values are NULL if one side lacks the feature. Rows are in
+--   belief order. Tables with a column class are compared class by class. Beliefs
+--   that bglm_score refuses are errors here too.
 --
 --     CREATE OR REPLACE TEMP TABLE newer AS
 --       FROM (VALUES ('(Intercept)', -1.0, 0.1), ('age', 1.0, 0.05), ('smoker', 0.3, 0.4)) t(feature, mean, variance);
@@ -126,11 +129,12 @@
 --     -- > smoker | NULL | NULL | NULL
 --
 -- bglm_compare_fits(fits, rows, y, x)
---   Fits, each with its name in the column name, compared by how well each predicts
---   the rows that it learnt from, every row left out in turn: a row for each fit, the
---   best first, with the fields of bglm_loo_compare. y and x are expressions over the
---   table rows; x has the columns of all the fits. Fits that are NULL are left out.
---   (bglm_compare(a, b) is about two tables of weights.)
+--   Compares fits by how well each predicts the rows that it learnt from, with
+--   every row left out in turn. The table fits has the name of each fit in the
+--   column name. The result has a row for each fit, the best first, with the fields
+--   of bglm_loo_compare. y and x are expressions over the table rows; x has the
+--   columns of all the fits. Fits that are NULL are left out. (bglm_compare(a, b)
+--   compares two tables of weights.)
 --
 --     CREATE OR REPLACE TEMP TABLE models AS
 --       SELECT 'age' AS name, bglm_fit(cured, {age: age}) AS fit FROM visits
@@ -140,39 +144,42 @@
 --     -- > age and clinic | -0.6 | 0 | 60
 --
 -- bglm_contrasts(fits, x, column)
---   All pairs of the levels of a column (bglm_pairs) for the fits in the column fit of
---   a table: its other columns, then a, b, mean, sd, lower, upper, p_positive and
---   response. x is a STRUCT with the columns of the fits: where everything else is.
+--   Compares all pairs of the levels of a column (bglm_pairs), for the fits in the
+--   column fit of a table. The result has the other columns of the table, then a,
+--   b, mean, sd, lower, upper, p_positive and response. x is a STRUCT with the
+--   columns of the fits, which sets the values of all other columns.
 --
 --     SELECT name, a, b, round(p_positive, 2) FROM bglm_contrasts('models', {age: 4, clinic: 'clinic 0'}, 'clinic') WHERE name = 'age and clinic';
 --     -- > age and clinic | clinic 0 | clinic 1 | 0.5
 --
 -- bglm_evaluate(tbl, y, p)
---   How good the probabilities p of the outcomes y are: n (rows where neither is
---   NULL), log_loss, auc, brier.
+--   Measures the probabilities p of the outcomes y. The result has n (rows in which
+--   neither is NULL), log_loss, auc and brier.
 --
 --     SELECT n, round(log_loss, 4), auc, round(brier, 4) FROM bglm_evaluate('visits', cured, 0.3 + age / 20);
 --     -- > 60 | 0.7198 | 0.5 | 0.2629
 --
 -- bglm_belief_rank(feature)
---   A number to sort features by as beliefs are: ORDER BY bglm_belief_rank(feature),
---   feature. 0 for the intercept, k for dense position k, the largest BIGINT for names.
+--   A number that sorts features in belief order: ORDER BY
+--   bglm_belief_rank(feature), feature. 0 for the intercept, k for dense position
+--   k, the largest BIGINT for names.
 --
 --     SELECT list(f ORDER BY bglm_belief_rank(f), f) FROM (VALUES ('10'), ('9'), ('b'), ('(Intercept)'), ('Z')) t(f);
 --     -- > [(Intercept), 9, 10, Z, b]
 --
 -- bglm_source(tbl)
---   What the others read a table by: the query that its name or text stands for.
+--   How the other macros read a table: the query that its name or text stands for.
 --
 --     SELECT feature FROM bglm_weights($$SELECT fit FROM fits WHERE grp = 'clinic 1'$$);
 --     -- > (Intercept)
 --     -- > age
 --
 -- bglm_needs(fit, name)
---   The FIT, or an error of the macro name where its table has no column fit.
+--   The FIT, or an error of the macro name if its table has no column fit.
 --
 -- bglm_is_belief(feature, mean, variance, name)
---   Whether a row is a belief, or an error of the argument name where its table has none.
+--   Whether a row is a belief, or an error of the argument name if its table has
+--   none.
 
 CREATE OR REPLACE MACRO bglm_source(tbl) AS
   CASE WHEN regexp_matches(tbl, '^\s*(\(|(select|from|with)\s)', 'i') THEN 'FROM (' || tbl || chr(10) || ')'
@@ -323,14 +330,14 @@ CREATE OR REPLACE MACRO bglm_evaluate(tbl, y, p) AS TABLE
 
 COMMENT ON MACRO TABLE bglm_fit_by IS 'bglm_fit_by(tbl, grp, y, x, opts := NULL): a fit for each value of grp';
 COMMENT ON MACRO TABLE bglm_fit_by_ordered IS 'bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL): a fit for each value of grp, rows in the order of ord';
-COMMENT ON MACRO TABLE bglm_compress IS 'bglm_compress(tbl, y, x, family := ''bernoulli'', weight := 1, offset_ := 0, trials := 1): rows with equal x as few, without loss';
+COMMENT ON MACRO TABLE bglm_compress IS 'bglm_compress(tbl, y, x, family := ''bernoulli'', weight := 1, offset_ := 0, trials := 1): rows with equal x pooled into few, without loss';
 COMMENT ON MACRO TABLE bglm_weights IS 'bglm_weights(fits, sd := 1.959963984540054): the weights of a table with FITs, with intervals';
 COMMENT ON MACRO TABLE bglm_score IS 'bglm_score(rows, beliefs, link := ''logit'', ...): predictions by a join, for millions of weights';
-COMMENT ON MACRO TABLE bglm_compare IS 'bglm_compare(a, b): two tables of beliefs side by side, the older one first';
-COMMENT ON MACRO TABLE bglm_compare_fits IS 'bglm_compare_fits(fits, rows, y, x): fits of the same rows by leave-one-out, the best first';
-COMMENT ON MACRO TABLE bglm_contrasts IS 'bglm_contrasts(fits, x, column): all pairs of the levels of a column';
+COMMENT ON MACRO TABLE bglm_compare IS 'bglm_compare(a, b): compares two tables of beliefs, the older one first';
+COMMENT ON MACRO TABLE bglm_compare_fits IS 'bglm_compare_fits(fits, rows, y, x): compares fits of the same rows by leave-one-out, the best first';
+COMMENT ON MACRO TABLE bglm_contrasts IS 'bglm_contrasts(fits, x, column): compares all pairs of the levels of a column';
 COMMENT ON MACRO TABLE bglm_evaluate IS 'bglm_evaluate(tbl, y, p): log loss, AUC and Brier score of probabilities';
-COMMENT ON MACRO bglm_belief_rank IS 'bglm_belief_rank(feature): a number to sort features by as beliefs are';
+COMMENT ON MACRO bglm_belief_rank IS 'bglm_belief_rank(feature): a number that sorts features in belief order';
 COMMENT ON MACRO bglm_source IS 'bglm_source(tbl): the query that a table''s name or text stands for; for the other macros';
-COMMENT ON MACRO bglm_needs IS 'bglm_needs(fit, name): the FIT, or an error where the table has none; for the other macros';
-COMMENT ON MACRO bglm_is_belief IS 'bglm_is_belief(feature, mean, variance, name): whether a row is a belief, an error where the table has none; for the other macros';
+COMMENT ON MACRO bglm_needs IS 'bglm_needs(fit, name): the FIT, or an error if the table has none; for the other macros';
+COMMENT ON MACRO bglm_is_belief IS 'bglm_is_belief(feature, mean, variance, name): whether a row is a belief, or an error if the table has none; for the other macros';

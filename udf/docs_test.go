@@ -25,10 +25,10 @@ var tasks = []struct{ title, functions string }{
 	{"Fitting", "fit laplace ep adf lowrank sequential_laplace variational ekf hmc smooth softmax gp"},
 	{"Predicting", "predict predict_dist sample loo_predict"},
 	{"Reading a fit", "summary contrast pairs effects drivers influence robust beliefs"},
-	{"Is it good?", "progressive loo loo_auc loo_compare ppc pit auc log_loss brier rmse calibration coverage"},
-	{"Going on, merging, passes", "update merge from_beliefs newton_state newton_merge newton_solve"},
+	{"Checking a fit", "progressive loo loo_auc loo_compare ppc pit auc log_loss brier rmse calibration coverage"},
+	{"Continuing, merging, passes", "update merge from_beliefs newton_state newton_merge newton_solve"},
 	{"Scoring without bglm", "sql pmml"},
-	{"What there is", "help functions options families features macros version state purge"},
+	{"Help and state", "help functions options families features macros version state purge"},
 }
 
 // byTask are the functions in the order of tasks, with the title before the first of each.
@@ -65,10 +65,10 @@ func TestFunctionsDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("# SQL functions\n\nGenerated from the registry by `make docs`; a test keeps it true. Every example runs as it stands.\n\n")
-	b.WriteString("`y` is BOOLEAN or a number. `x` is a STRUCT, a MAP(VARCHAR or integer, number), a LIST(STRUCT(feature, value)), a LIST(VARCHAR) or a list of numbers; fields of a STRUCT may be maps and lists of features, too.\n")
+	b.WriteString("# SQL functions\n\nThis page lists every function, table macro and option, and the fields of a FIT. It is generated from the code (`make docs`), and a test compares the two. Every example runs as it stands.\n\n")
+	b.WriteString("The arguments of most functions are the response `y`, BOOLEAN or a number, and the features `x`: a STRUCT, a MAP(VARCHAR or integer, number), a LIST(STRUCT(feature, value)), a LIST(VARCHAR) or a list of numbers. Fields of a STRUCT may also be maps and lists of features.\n")
 	titles, functions := byTask(t)
-	b.WriteString("\n| to | functions |\n|---|---|\n")
+	b.WriteString("\n| task | functions |\n|---|---|\n")
 	for k, title := range titles {
 		var links []string
 		for _, f := range functions[k] {
@@ -76,32 +76,32 @@ func TestFunctionsDoc(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s |\n", title, strings.Join(links, ", "))
 	}
-	b.WriteString("| tables in, tables out | [table macros](#table-macros) |\n| look up | [the FIT](#the-fit), [options](#options) |\n")
+	b.WriteString("| Working with tables | [table macros](#table-macros) |\n| Looking up | [the FIT](#the-fit), [options](#options) |\n")
 	for k := range titles {
 		fmt.Fprintf(&b, "\n## %s\n", titles[k])
 		for _, f := range functions[k] {
 			function(t, db, &b, &f, string(wrong))
 		}
 	}
-	b.WriteString("\n## Table macros\n\nMade by the script of `bglm_macros()`, `sql/bglm.sql`, whose head has an example of each; `bglm sql` has them.\n\n| macro | does |\n|---|---|\n")
+	b.WriteString("\n## Table macros\n\nThe script `sql/bglm.sql`, which `bglm_macros()` returns, creates them; `bglm sql` has them already. The head of the script has examples.\n\n| macro | description |\n|---|---|\n")
 	for _, m := range sqlfiles.List() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", m.Signature, strings.ReplaceAll(m.Doc, "|", "\\|"))
 	}
-	b.WriteString("\n## The FIT\n\nWhat fitting returns and all that predicting, continuing and merging need. BELIEF is STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE).\n\n| field | type | NULL | meaning |\n|---|---|---|---|\n")
+	b.WriteString("\n## The FIT\n\nA FIT is what the fitting functions return. It holds all that predicting, continuing and merging need. BELIEF is STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE).\n\n| field | type | NULL | meaning |\n|---|---|---|---|\n")
 	for k := range fitlayout.Fields {
 		f := &fitlayout.Fields[k]
 		null := ""
 		if f.Nullable {
-			null = "none"
+			null = "if none"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Name, f.SQL(), null, udf.Told(f.Doc))
 	}
-	fmt.Fprintf(&b, "\n`bglm_softmax`:\n\n```\n%s\n```\n", fitlayout.SQL(kernels.FitFormat, true))
-	b.WriteString("\n## Options\n\nOne trailing STRUCT; NULL stands for all defaults. `weight`, `offset` and `time` may be columns and are read for each row, the others are constants read from a group's first row.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
+	fmt.Fprintf(&b, "\nThe FIT of `bglm_softmax`:\n\n```\n%s\n```\n", fitlayout.SQL(kernels.FitFormat, true))
+	b.WriteString("\n## Options\n\nOptions are one STRUCT, the last argument; NULL stands for all defaults. `weight`, `offset`, `trials` and `time` may be columns and are read for each row. The others are constants, read from the first row of a group.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
 	for _, o := range option.All() {
 		doc := udf.Told(o.Doc)
 		if o.Reserved {
-			doc += fmt.Sprintf("; the key is a word of SQL: write `%s_` or `\"%s\"`", o.Key, o.Key)
+			doc += fmt.Sprintf("; the key is a reserved word of SQL: write `%s_` or `\"%s\"`", o.Key, o.Key)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, udf.Told(o.Default), strings.ReplaceAll(o.Allowed(udf.OptionWords), "|", "\\|"), doc)
 	}
@@ -118,7 +118,7 @@ func function(t *testing.T, db *sql.DB, b *strings.Builder, f *udf.Function, wro
 	}
 	b.WriteString("\n" + markdown(t, db, f.Example))
 	if n := strings.Count(wrong, f.Name+"("); n > 0 {
-		fmt.Fprintf(b, "\nErrors: [%d wrong statements and what they print](errors.md).\n", n)
+		fmt.Fprintf(b, "\nErrors: [examples](errors.md) (%d).\n", n)
 	}
 }
 

@@ -144,11 +144,11 @@ func entries() []entry {
 func mergers() []entry {
 	return []entry{
 		aggregate("bglm_merge", "(fit [, prior])",
-			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from. Prior variances of columns of levels (option prior_variance) are those of all parts. Parts with priors of single features (option priors), or a prior variance of a column of numbers, are an error without a second argument that has these, as bglm_from_beliefs(list, options) of their list: they would count in every part.",
+			"Multiplies posteriors that were fitted to different parts of the rows, and counts their common prior once: Λ = ΣΛk - (K-1)Λ0. The common prior is the default prior of the fits, or the FIT given as the second argument if all parts started from that. Prior variances of columns of levels (option prior_variance) are taken from the parts and must be the same in all of them. Parts with priors of single features (option priors), or with a prior variance of a column of numbers, need a second argument that has these priors, such as bglm_from_beliefs(list, options) of their list. Without it the call is an error, because the priors would count in every part.",
 			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
 			nil, []int{1, 2}, fitType, updateMerge, finalizeMerge),
 		aggregate("bglm_newton_merge", "(state)",
-			"What passes over parts of the rows say together (bglm_newton_state with the same options and columns): as one pass over all of them, whatever the parts and their order, to rounding. NULL is no part.",
+			"Adds up the states of passes over parts of the rows, which bglm_newton_state made with the same options and columns. The result equals that of one pass over all rows, to rounding, whatever the parts and their order. NULLs are ignored.",
 			"SELECT octet_length(bglm_newton_merge(s)) > 0 FROM (SELECT bglm_newton_state(late, {origin: origin}) AS s "+tenRows+" GROUP BY i % 2);",
 			nil, []int{1}, capi.TBlob, updatePasses, finalizePasses),
 	}
@@ -158,18 +158,18 @@ func mergers() []entry {
 func measures() []entry {
 	scored := "FROM (VALUES (true, 0.8), (false, 0.3), (true, 0.6), (false, 0.7)) t(y, p)"
 	return []entry{
-		numberMetric("bglm_auc", "(y, p [, weight])", "Area under the ROC curve, ties as in the trapezoid rule. NULL when only one class occurs.",
+		numberMetric("bglm_auc", "(y, p [, weight])", "Area under the ROC curve, with ties as in the trapezoid rule. NULL if only one class occurs.",
 			"SELECT bglm_auc(y, p) "+scored+";", metric.AUC, metric.Outcome, metric.Score),
-		numberMetric("bglm_log_loss", "(y, p [, weight])", "Mean of -log of the probability given to what was observed; Infinity where a certain prediction was wrong.",
+		numberMetric("bglm_log_loss", "(y, p [, weight])", "Log loss: the mean of -log of the probability given to the observed outcome. Infinity if an observed outcome had probability 0.",
 			"SELECT round(bglm_log_loss(y, p), 6) "+scored+";", metric.LogLoss, metric.Outcome, metric.Probability),
-		numberMetric("bglm_brier", "(y, p [, weight])", "Mean squared difference of outcome (0 or 1) and probability.",
+		numberMetric("bglm_brier", "(y, p [, weight])", "Brier score: the mean squared difference between the outcome (0 or 1) and its probability.",
 			"SELECT round(bglm_brier(y, p), 6) "+scored+";", metric.Brier, metric.Outcome, metric.Probability),
-		numberMetric("bglm_rmse", "(y, p [, weight])", "Root of the mean squared difference of observed and predicted.",
+		numberMetric("bglm_rmse", "(y, p [, weight])", "Root mean squared error: the root of the mean squared difference between observed and predicted.",
 			"SELECT round(bglm_rmse(y, p), 6) FROM (VALUES (1.0, 1.5), (2.0, 1.0)) t(y, p);", metric.RMSE, metric.Response, metric.Prediction),
-		aggregate("bglm_calibration", "(y, p [, bins [, weight]])", "Observed share against mean prediction in equal-width bins of the probability (default 10); empty bins are left out."+countedAs+" n is the sum of these, to the nearest whole number.",
+		aggregate("bglm_calibration", "(y, p [, bins [, weight]])", "Calibration table: the observed share and the mean prediction in each of a number of equal-width bins of the probability (default 10). Empty bins are left out."+countedAs+" n is the sum of the weights, to the nearest whole number.",
 			"SELECT unnest(bglm_calibration(y, p, 2), recursive := true) "+scored+";", nil, []int{2, 3, 4}, calibrationType,
 			updateMetric([]metric.Arg{metric.Outcome, metric.Probability}, 1, freshCalibration), finalizeMetric(appendBins)),
-		numberMetric("bglm_coverage", "(y, lo, hi [, weight])", "Share of observations inside their interval, ends included; lo > hi is an error.",
+		numberMetric("bglm_coverage", "(y, lo, hi [, weight])", "Share of observations inside their interval, ends included. lo > hi is an error.",
 			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);", metric.Coverage, metric.Response, metric.Lower, metric.Upper),
 	}
 }
@@ -178,31 +178,31 @@ func measures() []entry {
 func judges() []entry {
 	return []entry{
 		aggregate("bglm_loo", "(fit, y, x [, {weight, offset, trials}])",
-			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_loo_predict, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again. A learnt dispersion of gaussian rows, and a learnt shape of gamma and negbinomial, is averaged over, and each row left out of it. A row of weight w counts as w rows, of which one is left out. n, n_warned and n_failed are rows of any weight.",
+			"Leave-one-out cross-validation without refitting: how well the fit predicts each of its own rows from all others. The names are those of R's package loo: elpd_loo is the sum of the leave-one-out log densities in nats (those of bglm_loo_predict), se_elpd_loo its standard error, p_loo the effective number of weights and looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is unreliable. worst is the largest value of reach (see bglm_loo_predict), read like Pareto's k: if it is over 0.5, refit without those rows to be sure. n_failed counts rows without a density; the sums are then NULL. status reports both. A learnt dispersion (gaussian) or shape (gamma, negbinomial) is averaged over, and each row is left out of it too. A row of weight w counts as w rows, of which one is left out; n, n_warned and n_failed count rows whatever their weight.",
 			"SELECT round(l.elpd_loo, 3) AS elpd_loo, round(l.se_elpd_loo, 3) AS se, round(l.p_loo, 3) AS p_loo, l.status FROM (SELECT bglm_loo(fit, late, {origin: origin}) AS l "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			option.For("loo").Keys(), []int{3, 4}, looType, updateLOO, written(writeLOO)),
 		aggregate("bglm_loo_auc", "(fit, y, x [, {weight, offset, trials}])",
-			"The area under the ROC curve of a fit of responses 0 and 1 on its own rows, each pair of a 1 and a 0 predicted by all other rows (leave-pair-out): 0.5 where x says nothing, which rows left out one by one, ranked together, fall below. Both rows are taken out of the joint posterior; no row is learnt again. Up to 100,000 pairs are judged, fewer where covariances are large; of more, a sample of them tells how far the area by single rows is off, to about 0.002. NULL when only one response occurs. A row of weight w counts as w rows, of which a pair has one.",
+			"The leave-one-out area under the ROC curve of a fit of 0/1 responses on its own rows. Each pair of a 1 and a 0 is predicted from all other rows (leave-pair-out), so that the area is 0.5 if x says nothing; rows left out one at a time and ranked together give less than that. Both rows are taken out of the joint posterior without refitting. Up to 100,000 pairs are evaluated, fewer if covariances are large. If there are more, a sample of them corrects the area from single rows, to about 0.002. NULL if only one response occurs. A row of weight w counts as w rows, of which a pair has one.",
 			"SELECT round(bglm_loo_auc(fit, late, {origin: origin}), 4) AS auc "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+");",
 			option.For("loo").Keys(), []int{3, 4}, capi.TDouble, updateLOOAUC, written(writeLOOAUC)),
 		aggregate("bglm_loo_compare", "(fits, y, x [, {weight, offset, trials}])",
-			"Several fits of the same rows beside one another, the best leave-one-out density first: fits is a STRUCT of FITs by name, or MAP(VARCHAR, FIT), of which NULL ones are left out; x has the columns of all of them, or is a STRUCT of an x for each by name. LIST(STRUCT) of name, the fields of bglm_loo, elpd_diff (the sum of the differences from the best) with its standard error se_diff, weight (by stacking: the mixture of the fits that predicts left-out rows best) and log_evidence. A difference of less than two or three se_diff says little. A row of weight w counts as w rows, of which one is left out.",
+			"Compares several fits of the same rows by leave-one-out, the best first. fits is a STRUCT of FITs by name, or MAP(VARCHAR, FIT); NULLs among them are left out. x has the columns of all fits, or is a STRUCT with an x for each fit by name. The result is a LIST(STRUCT) of name, the fields of bglm_loo, elpd_diff (the sum of the differences from the best) with its standard error se_diff, weight (by stacking: the mixture of the fits that predicts left-out rows best) and log_evidence. A difference of less than two or three se_diff says little. A row of weight w counts as w rows, of which one is left out.",
 			"SELECT c.name, round(c.elpd_diff, 3) AS elpd_diff, round(c.se_diff, 3) AS se_diff, round(c.weight, 3) AS weight FROM (SELECT unnest(bglm_loo_compare({with_origin: a, without: b}, late, {origin: origin, one: 1})) AS c "+tenRows+", (SELECT "+exampleLaplace+" AS a, bglm_laplace(late, {one: 1}, {intercept: false}) AS b "+tenRows+"));",
 			option.For("loo_compare").Keys(), []int{3, 4}, compareType, updateCompare, written(writeCompare)),
 		aggregate("bglm_effects", "(fit, x, column [, options])",
-			"What a column does to the expected response, averaged over rows: of a column of numbers the average slope (contrast dY/dX) or, with the option step, the average effect of adding it; of levels the average comparison of each with the first one, or with the option reference, every row taken as if it had that level; of '*' all columns that the fit knows. Mean, standard deviation, interval and P(> 0) are those of the posterior, by the delta method, or with the option draws of joint draws of the weights. The definitions are those of R's marginaleffects (avg_slopes, avg_comparisons), whose numbers {prediction: 'plugin'} gives. Interactions, STRUCTs in x, change with their columns; rows where a number is NULL are left out. Every row is predicted twice for every level: 10,000 rows and 1,200 levels take some fifteen seconds of a processor where the covariance is an arrowhead. Of a fit of classes they are the effects on the probability of each, whose name stands before the contrast ('a: dY/dX').",
+			"The effect of a column on the expected response, averaged over the rows. For a column of numbers this is the average slope (contrast dY/dX) or, with the option step, the average effect of adding step. For a column of levels it is the average comparison of each level with the first one, or with the option reference, computed as if every row had that level. The column '*' stands for all columns that the fit knows. Mean, standard deviation, interval and P(> 0) are those of the posterior, by the delta method or, with the option draws, from joint draws of the weights. The definitions are those of R's marginaleffects (avg_slopes, avg_comparisons); {prediction: 'plugin'} gives its numbers. Interactions (STRUCTs in x) change with their columns. Rows with a NULL number are left out. Every row is predicted twice for every level: 10,000 rows and 1,200 levels take some fifteen seconds of a processor if the covariance is an arrowhead. For a fit of classes the effects are on the probability of each class, whose name stands before the contrast ('a: dY/dX').",
 			"SELECT unnest(bglm_effects(fit, {origin: origin}, 'origin'), recursive := true) "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+");",
 			option.For("effects").Keys(), []int{3, 4}, effectsType, updateEffects, written(writeEffects)),
 		aggregate("bglm_robust", "(fit, y, x [, cluster] [, options])",
-			"The FIT with a covariance that does not trust the likelihood (a sandwich), of the rows that it has learnt from: robust to variances that differ from row to row and, with cluster, to rows that go together in its groups. The means stay. Equal to R's sandwich and vcovCL where the prior says little; what the prior knows stays as it is, and so does the width that comes of prior variances that were learnt. The option type is the correction for few rows, 'hc0' (the default, times G/(G-1) for G clusters), 'hc1', 'hc2' or 'hc3'. A row of weight w counts as w rows. Needs a fit with its full covariance, up to 5,000 weights. All that is asked of the FIT afterwards (bglm_summary, bglm_contrast, bglm_effects, intervals) has the robust errors.",
+			"The FIT with a robust (sandwich) covariance, computed from the rows that it has learnt. Standard errors are then robust to variances that differ between rows and, with cluster, to dependence between the rows of a cluster. The means stay the same. The covariance equals that of R's sandwich and vcovCL if the prior says little; what the prior contributes is kept, and so is the width due to learnt prior variances. The option type sets the correction for few rows: 'hc0' (the default, times G/(G-1) for G clusters), 'hc1', 'hc2' or 'hc3'. A row of weight w counts as w rows. The fit needs a full covariance, of up to 5,000 weights. Everything that is computed from the new FIT (bglm_summary, bglm_contrast, bglm_effects, intervals) has the robust errors.",
 			"SELECT s.term, round(s.sd, 4) AS sd FROM (SELECT unnest(bglm_summary(robust)) AS s FROM (SELECT bglm_robust(fit, late, {origin: origin}, i // 2) AS robust "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+")));",
 			option.For("robust").Keys(), []int{3, 4, 5}, fitType, updateRobust, written(writeRobust)),
 		aggregate("bglm_ppc", "(fit, y, x, statistic [, options])",
-			"A posterior predictive check: do responses that the fit makes look like those of the rows? statistic is 'mean', 'sd', 'zeros' (their share), 'min' or 'max' of the responses: observed, and mean, sd and interval of the same statistic of repeated responses, each of all rows with weights, and a learnt dispersion or shape, drawn anew; p is the share of repetitions above the observed (equal ones half). p near 0 or 1: the model does not make such data. A function of the rows and seed alone; the rows are kept.",
+			"Posterior predictive check: do responses simulated from the fit look like the observed ones? statistic is 'mean', 'sd', 'zeros' (the share of zeros), 'min' or 'max' of the responses. The result has the observed statistic, and its mean, sd and interval over simulations. Each simulation covers all rows and draws the weights, and a learnt dispersion or shape, anew. p is the share of simulations above the observed value (ties count half); p near 0 or 1 means that the model does not produce such data. The result depends on the rows and seed alone. The rows are kept in memory.",
 			"SELECT c.n, c.observed, round(c.mean, 2) AS mean, round(c.p, 2) AS p FROM (SELECT bglm_ppc(fit, late, {origin: origin}, 'mean') AS c "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			option.For("ppc").Keys(), []int{4, 5}, checkType, updateCheck, written(writeCheck)),
 		aggregate("bglm_drivers", "(fit, x [, level | {level, weight}])",
-			"Which columns move the predictions: for each column its share of the linear predictor's variance over the rows (with the other columns' help: Cov(part, whole) / Var(whole); shares add up to 1 and may be below 0): its posterior mean, sd and interval, by up to 512 draws of the weights (those of bglm_sample with seed 0; 64 where there are many weights), and spread, the standard deviation of its own part at the mean weights. Weights that are not well known vary the predictor too: a share then is not that of the mean weights. The largest share first; NULL where the predictor does not vary. A row of weight w counts as w rows.",
+			"Which columns move the predictions: for each column its share of the variance of the linear predictor over the rows. A share is Cov(part, whole) / Var(whole), which includes what the part has in common with other columns; shares add up to 1 and can be below 0. mean, sd and interval of the share are those of the posterior, from up to 512 draws of the weights (those of bglm_sample with seed 0; 64 if there are many weights). Uncertain weights vary the predictor too, so that a share can differ from that at the mean weights. spread is the standard deviation of the column's own part at the mean weights. The largest share comes first; shares are NULL if the predictor does not vary. A row of weight w counts as w rows.",
 			"SELECT d.column, round(d.share, 3) AS share, round(d.spread, 3) AS spread FROM (SELECT unnest(bglm_drivers(fit, {origin: origin, i: i})) AS d "+tenRows+", (SELECT bglm_laplace(i < 5, {origin: origin, i: i}) AS fit "+tenRows+"));",
 			option.For("drivers").Keys(), []int{2, 3}, driversType, updateDrivers, written(writeDrivers)),
 	}
@@ -212,32 +212,32 @@ func judges() []entry {
 func predictions() []entry {
 	return []entry{
 		scalar("bglm_predict", "(fit, x [, prediction])",
-			"Expected response, the weights integrated out ('exact', the default), by MacKay's moderation ('mackay') or at the mean weights ('plugin'). Features the fit has not seen have their prior.",
+			"Predicts the expected response. The argument prediction is 'exact' (the default: the weights are integrated out), 'mackay' (MacKay's moderation) or 'plugin' (at the mean weights). Features that the fit has not seen have their prior. For a fit of classes the result is a MAP with the probability of each class.",
 			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, capi.TDouble, false, callPredict).
 			also(capi.TDouble, gpType, callPredictGP, 2, 3).
 			alsoClasses(classProbs, callPredictClasses, 2, 3).checks(2, checkHow),
 		scalar("bglm_predict_dist", "(fit, x [, level])",
-			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise. Where learnt has 'foretold', mean and variance of the predictor have these factors.",
+			"Mean and variance of the linear predictor (eta_mean, eta_variance) and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise. If the field learnt of the fit has 'foretold', mean and variance of the predictor include these factors.",
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, distType, false, callPredictDist).
 			also(distType, gpType, callPredictDistGP, 2, 3).checks(2, checkLevel),
 		scalar("bglm_sample", "(fit, x, seed, draw)",
-			"One draw of the expected response from the posterior of the weights: a function of seed, draw and the features alone, and joint over x, so that all rows with equal seed and draw see the same weights (Thompson sampling).",
+			"One draw of the expected response from the posterior of the weights. It depends on seed, draw and the features alone and is joint over x: all rows with equal seed and draw see the same weights, as Thompson sampling needs.",
 			"SELECT round(bglm_sample(fit, {origin: 'A1'}, 42, d), 6) AS p FROM (SELECT "+exampleXY+" AS fit "+tenRows+"), range(3) t(d);",
 			nil, []int{4}, capi.TDouble, false, callSample),
 		scalar("bglm_influence", "(fit, y, x [, {weight, offset, trials}])",
-			"What a row of the fit did to it: residual and curvature (first derivative of its log likelihood at the mean predictor, and minus the second), leverage (curvature times the predictor's variance), and the log density of y given all other rows, NULL where taking the row out leaves no proper posterior. Exact for gaussian with a given dispersion and prior variances; one that was learnt is that of the other rows then, and the density Student's (bglm_loo_predict, which says how far it can be trusted). Else the rows' Gaussian factors at the mean stand for them. A row of weight w is w rows, and the first three are of all of them; the density is that of one given all others.",
+			"How much a row of the fit influenced it. residual and curvature are the first derivative of the row's log likelihood at the mean predictor and minus the second; leverage is the curvature times the variance of the predictor; loo_log_density is the log density of y given all other rows, NULL if no proper posterior is left without the row. The density is exact for gaussian responses with a given dispersion and prior variances. If the dispersion was learnt, it is that of the other rows, and the density is Student's (see bglm_loo_predict, which also says how far to trust it). Otherwise Gaussian factors at the mean stand for the rows. A row of weight w is w rows: the first three fields are of all of them, the density is that of one given all others.",
 			"SELECT late, round(i.residual, 4) AS residual, round(i.leverage, 4) AS leverage, round(i.loo_log_density, 4) AS loo FROM (SELECT late, bglm_influence(fit, late, {origin: origin}) AS i "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT "+exampleXY+" AS fit "+tenRows+"));",
 			option.For("influence").Keys(), []int{3, 4}, influenceType, false, callInfluence),
 		scalar("bglm_loo_predict", "(fit, y, x [, {weight, offset, trials}])",
-			"What all other rows predict for a row that the fit has learnt, whose own part is taken out: as bglm_predict_dist, with the log density of y. reach says how far it can be trusted, as Pareto's k does: over 0.5 the row weighs so much that the others would change without it. NULL where taking the row out leaves no proper posterior. The part of a row in a fit of bglm_ep or bglm_hmc is that which keeps the posterior's moments; elsewhere its Gaussian at the mean, as in bglm_influence. A learnt dispersion of gaussian rows is that of the other rows: log_density is of Student's t, and reach at least the row's share of the sum of squares and of its predictor's precision. A learnt shape of gamma and negbinomial is that of the other rows too, and reach half the square of its move in its deviations. Of studentt reach says where the row moves the learnt dispersion or shape. Prior variances that were learnt stay: a level of which the row says most is taken as a new one, with a reach over 0.5. A row of weight w is w rows, of which one is left out. Where weights drift it says little, for the fit has the weights of the last row. Source: Vehtari and others (2016), EP-LOO and LA-LOO.",
+			"Predicts a row that the fit has learnt from all other rows, by taking the row's own factor out of the posterior. The result has the fields of bglm_predict_dist and the log density of y. reach says how far to trust it, like Pareto's k: over 0.5 the row weighs so much that the others would change without it. The result is NULL if no proper posterior is left without the row. In a fit of bglm_ep or bglm_hmc the factor of a row is the one that keeps the posterior's moments; in other fits it is its Gaussian at the mean, as in bglm_influence. A learnt dispersion of gaussian responses is that of the other rows: log_density is then of Student's t, and reach is at least the row's share of the sum of squares and of the precision of its predictor. A learnt shape of gamma and negbinomial is that of the other rows too, and reach is at least half the square of its shift in standard deviations. For studentt, reach says where the row moves the learnt dispersion or shape. Learnt prior variances stay as they are: a level known mostly from this row is treated as a new one, with a reach over 0.5. A row of weight w is w rows, of which one is left out. If weights drift, the result says little, because the fit has the weights of the last row. Source: Vehtari and others (2016), EP-LOO and LA-LOO.",
 			"SELECT late, round(p.mean, 4) AS mean, round(p.log_density, 4) AS log_density, round(p.reach, 4) AS reach FROM (SELECT late, bglm_loo_predict(fit, late, {origin: origin}) AS p "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT bglm_ep(late, {origin: origin}) AS fit "+tenRows+"));",
 			option.For("influence").Keys(), []int{3, 4}, looPredictType, false, callLOOPredict),
 		scalar("bglm_pit", "(fit, y, x [, {offset, trials}])",
-			"The probability integral transform of a response: its predictive distribution function just below it and at it, which differ for counts and outcomes. Over rows that the fit has not learnt from, values between lower and upper are uniform if the model is right: a histogram with two heaps at the ends tells of intervals that are too narrow, one in the middle of too wide ones.",
+			"The probability integral transform of a response: the predictive distribution function just below the response (lower) and at it (upper), which differ for counts and binary outcomes. Over rows that the fit has not learnt, values between lower and upper are uniform if the model is right. A histogram with heaps at both ends means that intervals are too narrow; one heap in the middle means that they are too wide.",
 			"SELECT round(p.lower, 4) AS lower, round(p.upper, 4) AS upper FROM (SELECT bglm_pit(fit, 3, {x: 1}) AS p FROM (SELECT bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.1}], {family: 'poisson', intercept: false}) AS fit));",
 			option.For("pit").Keys(), []int{3, 4}, pitType, false, callPIT),
 	}
@@ -247,16 +247,16 @@ func predictions() []entry {
 func summaries() []entry {
 	return []entry{
 		scalar("bglm_summary", "(fit [, level | {level, rope}])",
-			"The weights as people read them: mean, standard deviation and central interval (level 0.95), the same as odds or rate ratios where the link is logit, cloglog or log (else NULL), the probability that the weight is positive, its effect per standard deviation of the column where the fit knows that, and with the option rope the probability that the weight is between -rope and rope: practically none. The terms of a fit of classes have the class before them ('a: x').",
+			"The weights in readable form: mean, standard deviation and central interval (level 0.95); the same as odds or rate ratios if the link is logit, cloglog or log (otherwise NULL); the probability that the weight is positive; and its effect per standard deviation of the column, if the fit knows that. With the option rope, also the probability that the weight is between -rope and rope, that is practically zero. In a fit of classes each term begins with its class ('a: x').",
 			"SELECT unnest(bglm_summary(fit), recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			option.For("summary").Keys(), []int{1, 2}, summaryType, false, callSummary).checks(1, checkSummary),
 		scalar("bglm_contrast", "(fit, a, b [, level])",
-			"The difference between two rows of features under the joint posterior: of the linear predictor (mean, sd, central interval, probability that a's is larger) and, in the field response, of the expected response. What the rows share takes no part in it. Of a fit of classes a LIST of these by class: of the class's predictor, against the reference's or without one against the mean of all classes', and of its probability, whose p_positive is of its own.",
+			"The difference between two rows of features, a minus b, under the joint posterior: of the linear predictor (mean, sd, central interval, probability that a's is larger) and, in the field response, of the expected response. What the rows share cancels in the linear predictor. For a fit of classes the result is a LIST with these fields for each class: the difference of the class's predictor, measured against the reference class or, without one, against the mean of all classes, and that of its probability, with a p_positive of its own.",
 			"SELECT round(bglm_contrast(fit, {origin: 'A1'}, {origin: 'A0'}).p_positive, 4) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{3, 4}, contrastType, false, callContrast).
 			alsoClasses(classContrasts, callContrastClasses, 3, 4).checks(3, checkLevel),
 		scalar("bglm_pairs", "(fit, x, column [, level])",
-			"All pairs of the levels of a column, under the joint posterior, everything else as in x: LIST(STRUCT(a, b, and the fields of bglm_contrast, a less b)), the pairs of R's emmeans; of a fit of classes these for each class. Up to 64 levels.",
+			"Compares all pairs of the levels of a column under the joint posterior, with everything else as in x, like R's emmeans. The result is LIST(STRUCT(a, b, and the fields of bglm_contrast, a minus b)); for a fit of classes there is one for each pair and class. Up to 64 levels.",
 			"SELECT p.a, p.b, round(p.mean, 4) AS mean, round(p.p_positive, 4) AS p_positive FROM (SELECT unnest(bglm_pairs(fit, {origin: NULL::VARCHAR}, 'origin')) AS p FROM (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			nil, []int{3, 4}, pairsOfLevels, false, callPairs).
 			alsoClasses(classPairs, callPairsClasses, 3, 4).checks(3, checkLevel),
@@ -267,11 +267,11 @@ func summaries() []entry {
 func exports() []entry {
 	return []entry{
 		scalar("bglm_sql", "(fit, dialect [, options])",
-			"A query that scores rows in a database without bglm: dialect is 'duckdb', 'sqlite', 'postgres', 'bigquery' or 'snowflake'. Of each row of the option table it gives the columns of keep (default: those of the fit), eta_mean and eta_variance of the linear predictor, prediction, the expected response with the weights integrated out, and lower and upper, the interval of the expected response. Equal to bglm_predict to rounding; 'exact' under logit is a sum over 65 nodes, right to 1e-8 up to a deviation of the predictor of 4 and to 1e-5 up to 7 (cloglog: 2e-5 and 1e-3). The table has the columns of the fit by name; an interaction of levels or of numbers is a column of its own, 'x:y' or the product; one of both is an error where its name a:b tells, and a column of lists of levels is one of the query (in SQLite and Snowflake it is not noticed). An offset is no part of a FIT: it is added to eta_mean. NULLs and levels never seen are taken as bglm_predict does. Of a fit of classes there is prediction_CLASS for each in place of eta_mean to upper: 'plugin' (the default there) or 'mackay', up to 0.001 and 0.015 from the weights integrated out in the tests' fits of full covariance, far more where posteriors are wide (bglm_predict tells; 'exact' is an error). Wide fits are written as tables of values to join with (option form). SQLite needs its mathematical functions.",
+			"Writes a query that scores rows in a database without bglm. dialect is 'duckdb', 'sqlite', 'postgres', 'bigquery' or 'snowflake'. For each row of the option table, the query gives the columns of keep (default: those of the fit), eta_mean and eta_variance of the linear predictor, prediction (the expected response with the weights integrated out), and lower and upper (the interval of the expected response). prediction equals bglm_predict to rounding; 'exact' under logit is a sum over 65 nodes, right to 1e-8 up to a standard deviation of the predictor of 4 and to 1e-5 up to 7 (cloglog: 2e-5 and 1e-3). The table must have the columns of the fit by name. An interaction of levels, or of numbers, is a column of its own, which holds 'x:y' or the product. An interaction of a number with levels is an error if its name a:b shows that it is one. A column of lists of levels is an error when the query runs, except in SQLite and Snowflake, which do not notice it. An offset is not part of a FIT: add it to eta_mean. NULLs and levels never seen are treated as bglm_predict does. For a fit of classes the query gives prediction_CLASS for each class in place of eta_mean to upper, by 'plugin' (the default there) or 'mackay'; 'exact' is an error. In the fits of the test suite these differ by up to 0.013 and 0.046 from the probabilities with the weights integrated out, and by far more if posteriors are wide: compare with bglm_predict. Fits with many weights are written as tables of values to join with (option form). SQLite needs its mathematical functions.",
 			"SELECT bglm_sql(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.25}], {link: 'probit', intercept: false}), 'sqlite', {prediction: 'plugin'}) LIKE 'SELECT \"x\", bglm_m AS eta_mean%';",
 			option.For("sql").Keys(), []int{2, 3}, capi.TVarchar, false, callSQL),
 		scalar("bglm_pmml", "(fit [, response])",
-			"The fit as a document of PMML 4.4, a RegressionModel with the mean weights, for other programs: it predicts what bglm_predict does with 'plugin'. bernoulli is a classification whose output probability is that of 1; a fit of two classes or more (bglm_softmax) is one by softmax, with an output probability(CLASS) for each. Missing values and levels never seen are taken as bglm_predict does, by derived fields. An interaction a:b of columns that the fit has besides is made of these; another one is a field of its own. A column of lists of levels has no field that holds it, and an offset is no part of a FIT. response names the target (default 'y').",
+			"Writes the fit as a PMML 4.4 document for other programs: a RegressionModel with the mean weights, which predicts what bglm_predict does with 'plugin'. bernoulli becomes a classification whose output probability is that of 1; a fit of two classes or more (bglm_softmax) becomes a softmax classification with an output probability(CLASS) for each. Missing values and levels never seen are treated as bglm_predict does, by derived fields. An interaction a:b is computed from the columns a and b if the fit has both; otherwise it is a field of its own. No field can hold a column of lists of levels, and an offset is not part of a FIT. response names the target (default 'y').",
 			"SELECT bglm_pmml(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.25}], {link: 'probit', intercept: false})) LIKE '%<NumericPredictor name=\"x, its mean where missing\" coefficient=\"1\"/>%';",
 			nil, []int{1, 2}, capi.TVarchar, false, callPMML),
 	}
@@ -281,22 +281,22 @@ func exports() []entry {
 func conversions() []entry {
 	return []entry{
 		scalar("bglm_update", "(fit, rows [, options])",
-			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
+			"Continues a fit with more rows, given as LIST(STRUCT(y, x [, weight, offset, trials, time])), in the order of the list. The beliefs are those of one uninterrupted run, bit for bit if nothing drifts.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			option.For(continuing("adf").Name).Continuing().Keys(), []int{2, 3}, fitType, false, callUpdate).checks(2, checkContinuing),
 		scalar("bglm_newton_solve", "(state [, options])",
-			"The fit after Newton's step from where a pass over the rows looked (bglm_newton_state, bglm_newton_merge), with the options of the pass. Its status says how far from the mode the pass was; give it to the next pass as around. It has converged, and is that of bglm_laplace, where the pass was within 1e-6 posterior deviations of the mode; with method 'ep' that of bglm_ep with a full covariance, within 1e-8 of where sites and posterior agree; with 'lowrank' that of bglm_lowrank, and the next pass takes the state itself, as [state], for around.",
+			"Makes a fit of the state of a pass over the rows (bglm_newton_state, bglm_newton_merge), by one Newton step from where the pass looked. Give the options of the pass. status says how far from the mode the pass was; give the fit to the next pass as around. The fit has converged, and is that of bglm_laplace, if the pass was within 1e-6 posterior standard deviations of the mode. With method 'ep' it is that of bglm_ep with a full covariance, if sites and posterior agree to 1e-8. With method 'lowrank' it is that of bglm_lowrank, and the next pass takes the state itself, as [state], for around.",
 			"SELECT bglm_newton_solve(s).n FROM (SELECT bglm_newton_state(late, {origin: origin}) AS s "+tenRows+");",
 			option.For("newton_state").Without(option.RowFields()...).Keys(), []int{1, 2}, fitType, false, callSolve).checks(1, checkSolving),
-		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
+		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)); for a fit of classes also class.",
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{1}, beliefsType, false, callBeliefs).
 			alsoClasses(capi.ListOf(classBelief), callBeliefsClasses, 1),
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
-			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
+			"Makes a FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to use as a prior. It has an intercept unless the option intercept is false; if the list has no belief about it, it has its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
 			option.For("from_beliefs").Keys(), []int{1, 2}, fitType, false, callFromBeliefs).checks(1, checkFromBeliefs),
-		scalar("bglm_features", "(x [, {missing}])", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed. A NULL in a STRUCT or a list of numbers is the feature `column IS NULL`; a number has the mean of its column besides, which only a fit knows.",
+		scalar("bglm_features", "(x [, {missing}])", "Shows the features of a row: LIST(STRUCT(feature, value)), with duplicates summed. A NULL in a STRUCT or a list of numbers becomes the feature `column IS NULL`. A fit also replaces a missing number by the mean of its column, which this function does not know.",
 			"SELECT bglm_features({origin: 'ATL', distance: NULL::DOUBLE, weekend: true});",
 			option.For("features").Keys(), []int{1, 2}, pairsType, false, callFeatures).checks(1, checkFeatures),
 	}
@@ -305,22 +305,22 @@ func conversions() []entry {
 // about tells of bglm itself.
 func about() []entry {
 	return []entry{
-		scalar("bglm_version", "()", "Version of bglm, of Go and of the DuckDB it runs in.", "SELECT bglm_version() LIKE 'bglm v%';",
+		scalar("bglm_version", "()", "Versions of bglm, of Go and of the DuckDB that it runs in.", "SELECT bglm_version() LIKE 'bglm v%';",
 			nil, []int{0}, capi.TVarchar, false, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {
 					out.Str(fmt.Sprintf("bglm %s (%s, DuckDB %s)", Version, runtime.Version(), capi.Version()))
 				}
 				return nil
 			}),
-		scalar("bglm_families", "()", "The families and links: LIST(STRUCT(family, link, description)).",
+		scalar("bglm_families", "()", "All families and links: LIST(STRUCT(family, link, description)).",
 			"SELECT unnest(bglm_families(), recursive := true);", nil, []int{0}, familyType, false, callFamilies),
 		scalar("bglm_functions", "()", "All functions of bglm: LIST(STRUCT(name, kind, signature, description, options, example)).",
 			"SELECT f.name FROM (SELECT unnest(bglm_functions()) AS f) LIMIT 1;", nil, []int{0}, functionType, false, callFunctions),
 		scalar("bglm_options", "()", "All options: LIST(STRUCT(name, default, allowed, description, by_row, functions)).",
 			"SELECT o.name, o.default FROM (SELECT unnest(bglm_options()) AS o) LIMIT 1;", nil, []int{0}, optionsType, false, callOptions),
-		scalar("bglm_help", "(name)", "What there is to know of a function or a macro (with or without bglm_), an option, a family or a link, as text.",
+		scalar("bglm_help", "(name)", "Describes a function or a macro (with or without bglm_), an option, a family or a link, as text.",
 			"SELECT length(bglm_help('laplace')) > 100;", nil, []int{1}, capi.TVarchar, false, callHelp),
-		scalar("bglm_macros", "([name])", "The SQL that makes the table macros (bglm_score and others), or the one of that name: a script for clients that have no .read to run as it stands. bglm_help shows what a macro does.",
+		scalar("bglm_macros", "([name])", "The SQL that creates the table macros (bglm_score and others), or only the macro of that name. Run it as it stands, for example from a client that has no .read. bglm_help describes each macro.",
 			"SELECT bglm_macros('bglm_evaluate') LIKE 'CREATE OR REPLACE MACRO %';", nil, []int{0, 1}, capi.TVarchar, false, callMacros),
 	}
 }
@@ -328,7 +328,7 @@ func about() []entry {
 // states show and release the memory of the process.
 func states() []entry {
 	return []entry{
-		scalar("bglm_state", "()", "Aggregate states of this process: live, bytes they hold, leaked (live but untouched for over a second: DuckDB does not release the states of queries that end early), purged. Then memory, what bglm holds in all, beside its budget max_memory in bytes; threads, how many processors it uses; row_budget, that of bglm_fit.",
+		scalar("bglm_state", "()", "Memory of this process. Aggregate states: live_states, how many there are; bytes, what they hold; leaked, those untouched for over a second (DuckDB does not release the states of queries that end early); purged. Then memory, what bglm holds in all, and its limit max_memory, in bytes; threads, how many processors bglm uses; row_budget, that of bglm_fit.",
 			"SELECT bglm_state().live_states >= 0;", nil, []int{0}, stateType, true, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {
 					s := capi.States()
@@ -339,7 +339,7 @@ func states() []entry {
 				}
 				return nil
 			}),
-		scalar("bglm_purge", "([idle_seconds])", "Release aggregate states that nothing has touched for that many seconds (default 0: all) and return their number. A query that still uses one fails with an error.",
+		scalar("bglm_purge", "([idle_seconds])", "Releases aggregate states that have not been touched for that many seconds (default 0: all) and returns their number. A query that still uses one fails with an error.",
 			"SELECT bglm_purge(3600) >= 0;", nil, []int{0, 1}, capi.TBigInt, true, callPurge),
 	}
 }
@@ -358,7 +358,7 @@ func fitters() []entry {
 		}
 		doc += " Source: " + m.Source + "."
 		if m.Streams {
-			doc += " Rows are absorbed in the order given by ORDER BY inside the call; without it the parts of several threads are merged by precision sums."
+			doc += " Rows are absorbed in the order given by ORDER BY inside the call. Without it several threads absorb parts of the rows, and the parts are merged by summing precisions."
 			order = " ORDER BY i"
 		}
 		call := strings.NewReplacer("$link", cmp.Or(m.Link, "probit"), "$order", order).Replace("bglm_" + m.Name + f.call)
@@ -370,10 +370,10 @@ func fitters() []entry {
 			streams = append(streams, m.Name)
 		}
 	}
-	return append(out, one("fit", "The front door: rows are kept while they fit row_budget and then solved by laplace, with prior variances, dispersion and shape learnt; beyond it, or where time, process_noise or forgetting ask for a stream, they go through adf with an arrowhead covariance. The FIT's method says which. The option method names another engine; its other options are those of bglm_<method>.",
+	return append(out, one("fit", "Start here. bglm_fit keeps the rows while they fit in row_budget and solves them with laplace, which learns prior variances, dispersion and shape; if the likelihood is flat at the mode, as with separated responses, it uses ep. Beyond row_budget, or if you give time, process_noise or forgetting, it streams the rows through adf with an arrowhead covariance. The field method of the FIT says which engine was used. The option method chooses another engine; the other options are then those of bglm_<method>.",
 		"SELECT f.method, f.status FROM (SELECT bglm_fit(late, {origin: origin}) AS f "+tenRows+");", append(engine.Names(engine.Weights), engine.Auto, "fit"), nil, fitType),
 		aggregate("bglm_progressive", "(y, x [, options])",
-			"What a stream predicts of each row before it learns it: LIST(STRUCT(y, mean, lower, upper, log_density)) in the order of the rows, the first from the prior: the test of a model without data put aside. The option method names a streaming method (default 'adf'); the other options are those of bglm_<method>. lower and upper are a 95 % interval, of the probability for binary responses, of a new response otherwise. Rows that are skipped are not in the list. Give ORDER BY inside the call.",
+			"Predicts each row of a stream before learning it: a test of a model that needs no held-out data. The result is LIST(STRUCT(y, mean, lower, upper, log_density)) in the order of the rows; the first row is predicted from the prior. lower and upper are a 95 % interval, of the probability for binary responses, of a new response otherwise. Rows that are skipped are not in the list. Give the order of the rows by ORDER BY inside the call. The option method names a streaming method (default 'adf'); the other options are those of bglm_<method>.",
 			"SELECT round(bglm_log_loss(p.y = 1, p.mean), 4) AS log_loss FROM (SELECT unnest(bglm_progressive(late, {origin: origin} ORDER BY i)) AS p "+tenRows+");",
 			option.For(append(streams, "fit")...).Keys(), []int{2, 3}, predictionsType, updateBy("progressive", engine.Predictions, planProgressive), finalizeFit))
 }

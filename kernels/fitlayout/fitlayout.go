@@ -100,20 +100,20 @@ type fit = kernels.Fit
 
 // Fields are the fields of a FIT, in order.
 var Fields = []Field[fit]{
-	{Name: "method", Doc: "the engine, 'merge' or 'beliefs'", At: func(f *fit) any { return &f.Method }, Optional: true},
-	{Name: "family", Doc: "of the responses", At: func(f *fit) any { return &f.Family }},
+	{Name: "method", Doc: "the engine, or 'merge' or 'beliefs'", At: func(f *fit) any { return &f.Method }, Optional: true},
+	{Name: "family", Doc: "distribution of the responses", At: func(f *fit) any { return &f.Family }},
 	{Name: "link", At: func(f *fit) any { return &f.Link }},
 	{Name: "shape", Doc: "the family's own parameter: size of negbinomial, shape of gamma, degrees of freedom of studentt", At: func(f *fit) any { return &f.Shape }, Optional: true, Nullable: true},
 	{Name: "dispersion", Doc: "variance of gaussian responses, squared scale of studentt; 1 for others", At: func(f *fit) any { return &f.Dispersion }, Optional: true},
 	{Name: "intercept", Doc: "whether rows have the feature (Intercept)", At: func(f *fit) any { return &f.Intercept }},
 	{Name: "hash_bits", Doc: "features are hashed into 2^hash_bits slots", At: func(f *fit) any { return &f.HashBits }, Optional: true, Nullable: true},
-	{Name: "prior", Doc: "what a feature without belief has", Fields: []Field[fit]{
+	{Name: "prior", Doc: "prior of a feature without a belief", Fields: []Field[fit]{
 		{Name: "mean", At: func(f *fit) any { return &f.Prior.Mean }},
 		{Name: "variance", At: func(f *fit) any { return &f.Prior.Variance }},
 		{Name: "intercept_variance", At: func(f *fit) any { return &f.Prior.InterceptVariance }},
 	}},
-	{Name: "time", Doc: "moment that the beliefs are valid at", At: func(f *fit) any { return &f.Time }, Optional: true, Nullable: true},
-	{Name: "beliefs", Doc: "by feature, in belief order: (Intercept), positions by number, names by bytes; `softmax` adds class VARCHAR, class by class", At: func(f *fit) any { return &f.Beliefs }},
+	{Name: "time", Doc: "time at which the beliefs are valid", At: func(f *fit) any { return &f.Time }, Optional: true, Nullable: true},
+	{Name: "beliefs", Doc: "one for each feature, in belief order: (Intercept), then positions by number, then names by bytes; `softmax` adds class VARCHAR, class by class", At: func(f *fit) any { return &f.Beliefs }},
 	{Name: "covariance", Doc: "kind 'diagonal', 'full' (lower Cholesky factor, row by row), 'lowrank' (d and a row of F for each belief: diag(d) - F F') or 'arrowhead' (docs/notation.md)", Optional: true, Fields: []Field[fit]{
 		{Name: "kind", At: func(f *fit) any { return &f.Covariance.Form }},
 		{Name: "rank", At: func(f *fit) any { return &f.Covariance.Rank }},
@@ -121,14 +121,14 @@ var Fields = []Field[fit]{
 	}},
 	{Name: "n", Doc: "rows learnt", At: func(f *fit) any { return &f.N }, Optional: true},
 	{Name: "n_skipped", Doc: "rows left out", At: func(f *fit) any { return &f.Skipped }, Optional: true},
-	{Name: "log_evidence", Doc: "log marginal likelihood, nats", At: func(f *fit) any { return &f.LogEvidence }, Optional: true, Nullable: true},
+	{Name: "log_evidence", Doc: "log marginal likelihood, in nats", At: func(f *fit) any { return &f.LogEvidence }, Optional: true, Nullable: true},
 	{Name: "iterations", At: func(f *fit) any { return &f.Iterations }, Optional: true},
 	{Name: "converged", At: func(f *fit) any { return &f.Converged }, Optional: true},
-	{Name: "status", Doc: "'ok', or what to mind", At: func(f *fit) any { return &f.Status }, Optional: true},
-	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number', 'levels' (of interactions with the kinds and names of their columns: 'levels of number x, levels g') or 'features' (a map or list beside columns), rows and those without a value, center and scale where standardised, prior variance of its weights; center and scale of levels with a learnt variance are posterior mean and deviation of its root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
-	{Name: "format", Doc: "version of this layout; FITs of all earlier ones are read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
-	{Name: "correlations", Doc: "what was learnt of the weights that two columns of levels have for one level: mean and deviation of their correlation, and the covariance of those of a level never seen", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
-	{Name: "learnt", Doc: "what was learnt of the responses: posterior mean and deviation of the square root of a dispersion ('deviation') and of a shape ('shape'); 'foretold' are the factors of a predictor's mean and variance under which responses are told, where it is there; other names are what a stream goes on with where it is continued", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
+	{Name: "status", Doc: "'ok', or what to watch out for", At: func(f *fit) any { return &f.Status }, Optional: true},
+	{Name: "columns", Doc: "what the fit remembers of the columns of a STRUCT or list: kind 'number', 'levels' (for interactions with the kinds and names of their columns: 'levels of number x, levels g') or 'features' (a map or list beside columns); n rows and, of them, missing ones without a value; center and scale if standardised; the prior variance of its weights. For levels with a learnt variance, center and scale are the posterior mean and standard deviation of its square root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
+	{Name: "format", Doc: "version of this layout; FITs of all earlier versions can be read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
+	{Name: "correlations", Doc: "what was learnt about the weights that two columns of levels have for one level: posterior mean and standard deviation of their correlation, and their covariance for a level never seen", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
+	{Name: "learnt", Doc: "what was learnt about the responses: posterior mean and standard deviation of the square root of a dispersion ('deviation') and of a shape ('shape'). 'foretold', if present, has factors of the mean and variance of a predictor with which responses are predicted. Other names are what a stream needs to continue", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
 }
 
 type column = kernels.FitColumn

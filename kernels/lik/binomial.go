@@ -14,7 +14,7 @@ import (
 var binomialFamily = family{Info{
 	Family:      "binomial",
 	Links:       []string{"logit", "probit", "cloglog"},
-	Description: "a number of successes in trials of probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
+	Description: "a number of successes among trials, each with probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
 	Response:    "whole numbers from 0 to trials, trials a whole number >= 1",
 }, links{"logit": newBinomialLogit, "probit": newBinomialProbit, "cloglog": newBinomialCloglog}}
 

@@ -14,7 +14,7 @@ import (
 var gammaFamily = family{Info{
 	Family:      "gamma",
 	Links:       []string{"log"},
-	Description: "a positive response with mean exp(s), variance mean²/shape",
+	Description: "a positive response with mean exp(s) and variance mean²/shape",
 	Parameters:  []string{"shape"},
 	Response:    "finite numbers > 0",
 }, links{"log": newGamma}}

@@ -11,7 +11,7 @@ import (
 var gaussianFamily = family{Info{
 	Family:      "gaussian",
 	Links:       []string{"identity", "log"},
-	Description: "a real response with mean s (or exp(s), link log) and noise variance dispersion",
+	Description: "a real response with mean s (exp(s) with link log) and noise variance dispersion",
 	Parameters:  []string{"dispersion"},
 	Response:    "any finite number",
 }, links{"identity": newGaussian, "log": newGaussianLog}}

@@ -9,7 +9,7 @@ import (
 var bernoulliFamily = family{Info{
 	Family:      "bernoulli",
 	Links:       []string{"logit", "probit", "cloglog"},
-	Description: "a yes or no response with probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
+	Description: "a yes/no response with probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
 	Response:    "0 or 1",
 }, links{"logit": newLogit, "probit": newProbit, "cloglog": newCloglog}}
 

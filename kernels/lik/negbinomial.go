@@ -13,7 +13,7 @@ import (
 var negbinomialFamily = family{Info{
 	Family:      "negbinomial",
 	Links:       []string{"log"},
-	Description: "an overdispersed count with mean exp(s), variance mean + mean²/shape",
+	Description: "an overdispersed count with mean exp(s) and variance mean + mean²/shape",
 	Parameters:  []string{"shape"},
 	Response:    "whole numbers >= 0",
 }, links{"log": newNegBinomial}}

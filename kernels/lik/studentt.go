@@ -13,7 +13,7 @@ import (
 var studenttFamily = family{Info{
 	Family:      "studentt",
 	Links:       []string{"identity"},
-	Description: "a real response around s with heavy tails: shape degrees of freedom, squared scale dispersion",
+	Description: "a real response around s with heavy tails: Student's t with shape degrees of freedom and squared scale dispersion",
 	Parameters:  []string{"dispersion", "shape"},
 	Response:    "any finite number",
 }, links{"identity": newStudentT}}
