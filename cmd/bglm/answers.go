@@ -121,7 +121,7 @@ func shown(v any) string {
 // beliefFlags select the fits that a command is about.
 type beliefFlags struct {
 	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link and so on, if the belief table does not have them."`
 }
 
 // with runs a command on the fits, which are in the table fits of a session.
@@ -159,13 +159,14 @@ func groups(f *fitstore.Fits) string {
 
 type summaryCommand struct {
 	beliefFlags
-	Rope float64 `placeholder:"W" help:"Also the probability that a weight is between -W and W: practically none."`
+	Rope float64 `placeholder:"W" help:"Also print the probability that a weight is between -W and W, that is practically zero."`
 	answerFlags
 }
 
 // Help is the text below the usage line.
 func (*summaryCommand) Help() string {
-	return `Prints the weights of a fit with deviations, intervals, odds or rate ratios and P(> 0): bglm_summary.
+	return `Prints the weights of a fit with standard deviations, intervals, odds or rate ratios, and the
+probability that they are positive (bglm_summary).
 
 Example:
 
@@ -189,19 +190,20 @@ func (c *summaryCommand) Run(e *cli.Env) error {
 type contrastCommand struct {
 	beliefFlags
 	A      string `name:"row" placeholder:"STRUCT" help:"A row of the data, or of features, as SQL."`
-	B      string `name:"against" placeholder:"STRUCT" help:"The row that it is compared with."`
-	X      string `name:"x" placeholder:"STRUCT" help:"With --column: the row, whatever its level there."`
+	B      string `name:"against" placeholder:"STRUCT" help:"The row to compare it with."`
+	X      string `name:"x" placeholder:"STRUCT" help:"With --column: the row that sets all other columns; its level in that column does not matter."`
 	Column string `placeholder:"NAME" help:"Compare all pairs of this column's levels."`
 	answerFlags
 }
 
 // Help is the text below the usage line.
 func (*contrastCommand) Help() string {
-	return `Prints the difference between two rows, or between all pairs of a column's levels, under the joint
-posterior: of the linear predictor and of the response (bglm_contrast, bglm_pairs). Rows have the
-columns of the data, of which the model in the belief file makes features, or else they are features as
-in bglm fit --x.
-An offset of the model is left out, in both rows, which the standard error says.
+	return `Prints the difference between two rows, or between all pairs of a column's levels, in the linear
+predictor and in the response, under the joint posterior (bglm_contrast, bglm_pairs).
+
+Rows have the columns of the data, from which the model in the belief file makes features; otherwise
+they are features, as in bglm fit --x. An offset of the model is left out in both rows; a message on
+standard error says so.
 
 Examples:
 
@@ -319,10 +321,10 @@ type effectsCommand struct {
 	dataFlags
 	scoreFlags
 	Column     string  `placeholder:"NAME" default:"*" help:"Column whose effect is measured (default: all)."`
-	Step       float64 `placeholder:"N" help:"Effect of adding N to a number, in place of the slope."`
-	Reference  string  `placeholder:"LEVEL" help:"Level that others are compared with (default: the first)."`
-	Prediction string  `placeholder:"KIND" enum:"${effectpredictions}" default:"exact" help:"Responses with the weights integrated out: exact (default), or at their mean: plugin."`
-	Draws      int     `placeholder:"N" help:"Joint draws of the weights, in place of the delta method."`
+	Step       float64 `placeholder:"N" help:"Print the effect of adding N to a number, in place of the slope."`
+	Reference  string  `placeholder:"LEVEL" help:"Level that the others are compared with (default: the first)."`
+	Prediction string  `placeholder:"KIND" enum:"${effectpredictions}" default:"exact" help:"How expected responses are computed: with the weights integrated out (exact, the default), or at the mean weights (plugin)."`
+	Draws      int     `placeholder:"N" help:"Use N joint draws of the weights, in place of the delta method."`
 	Seed       int64   `placeholder:"N" help:"Seed of the draws."`
 	Quiet      bool    `short:"q" help:"No progress bar."`
 	answerFlags
@@ -330,7 +332,8 @@ type effectsCommand struct {
 
 // Help is the text below the usage line.
 func (*effectsCommand) Help() string {
-	return `Prints average slopes and comparisons on the response's scale over the rows given (bglm_effects).
+	return `Prints average slopes and comparisons over the given rows, on the scale of the response
+(bglm_effects).
 
 Example:
 
@@ -387,16 +390,16 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 
 type compareCommand struct {
 	dataFlags
-	Beliefs []string `short:"b" sep:"none" placeholder:"FILE" required:"" help:"Belief table of a model; several times, one for each."`
+	Beliefs []string `short:"b" sep:"none" placeholder:"FILE" required:"" help:"Belief table of a model; give it once for each model."`
 	Quiet   bool     `short:"q" help:"No progress bar."`
 	JSON    bool     `name:"json" help:"Print the table as JSON."`
 }
 
 // Help is the text below the usage line.
 func (*compareCommand) Help() string {
-	return `Compares fits of the same rows, those of --data, by how well each predicts every row from all others:
-the best first, differences with their standard errors, WAIC, stacking weights and evidence
-(bglm_loo_compare). The rows are those that the fits have learnt from.
+	return `Compares fits of the same rows by how well each predicts every row from all others. The best fit
+comes first; the table has the differences with their standard errors, WAIC, stacking weights and
+evidence (bglm_loo_compare). Give the rows that the fits have learnt from with --data.
 
 Example:
 

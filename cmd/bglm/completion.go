@@ -17,7 +17,7 @@ type completionCommand struct {
 
 // Help is the text below the usage line.
 func (*completionCommand) Help() string {
-	return `Prints a script that completes commands, flags and their values.
+	return `Prints a script with which a shell completes commands, flags and their values.
 
 Examples:
 

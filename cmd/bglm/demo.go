@@ -26,17 +26,17 @@ import (
 )
 
 type demoCommand struct {
-	Data  string  `placeholder:"FILE" default:"testdata/flights.parquet" help:"Parquet file of flights: date, delay, distance, origin, destination (default: testdata/flights.parquet)."`
-	Out   string  `placeholder:"DIR" default:"build/demo" help:"Folder for the belief tables it writes (default: build/demo)."`
+	Data  string  `placeholder:"FILE" default:"testdata/flights.parquet" help:"Parquet file of flights with date, delay, distance, origin and destination (default: testdata/flights.parquet)."`
+	Out   string  `placeholder:"DIR" default:"build/demo" help:"Folder for the belief tables (default: build/demo)."`
 	Noise float64 `placeholder:"Q" default:"0.01" help:"Random-walk variance of every weight per day (default: 0.01)."`
 	Quiet bool    `short:"q" help:"No progress bar."`
 }
 
 // Help is the text below the usage line.
 func (*demoCommand) Help() string {
-	return `Learns P(delay > 15 min) from flights: first with bglm_fit and no option, then in time order with an
-assumed density filter: belief tables by SQL, a prediction of each row before it is learnt, calibration, and a run that stops, goes to a
-Parquet file and is continued from there.
+	return `Learns P(delay > 15 min) from flights: first with bglm_fit and no options, then in order of time with
+an assumed density filter. It shows belief tables in SQL, predictions of each row before it is
+learnt, calibration, and a run that is stored in a Parquet file and continued from there.
 
 Examples:
 

@@ -22,24 +22,26 @@ import (
 
 type evaluateCommand struct {
 	dataFlags
-	Beliefs string   `short:"b" placeholder:"FILE" help:"Belief table that scores the rows; or give --p."`
-	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
-	Y       string   `name:"y" placeholder:"SQL" help:"What was observed."`
+	Beliefs string   `short:"b" placeholder:"FILE" help:"Belief table that predicts the rows, unless you give --p."`
+	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"Formula of the model, if the belief file does not have it."`
+	Y       string   `name:"y" placeholder:"SQL" help:"The observed response."`
 	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
-	P       string   `name:"p" placeholder:"SQL" help:"Predictions, when the rows have them already."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
-	Fitted  bool     `help:"Predict rows that the fit has learnt by the fit as it is: the figures flatter it."`
-	Bins    int      `placeholder:"N" default:"10" help:"Bins of the calibration table (default: 10)."`
+	P       string   `name:"p" placeholder:"SQL" help:"Predictions, if the rows have them already."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"Options, as in bglm predict."`
+	Fitted  bool     `help:"Predict rows that the fit has learnt with the fit as it is; the figures are then too optimistic."`
+	Bins    int      `placeholder:"N" default:"10" help:"Number of bins of the calibration table (default: 10)."`
 	outputFlags
 }
 
 // Help is the text below the usage line.
 func (*evaluateCommand) Help() string {
-	return `For a 0/1 response: log loss, AUC, Brier score and a calibration table. For others: root mean squared
-and mean absolute error, and how often the 95 % interval of the prediction holds what was observed.
+	return `For a 0/1 response it prints log loss, AUC, Brier score and a calibration table. For other responses
+it prints the root mean squared and mean absolute error, and how often the 95 % interval of the
+prediction contains what was observed.
 
-Rows that the fit has learnt are predicted as if it had not: each left out in turn, or, of a stream,
-before it was learnt, with the course of these predictions. The output says which.
+Rows that the fit has learnt are predicted as if it had not: each is left out in turn. A stream
+predicts each row before learning it, and the output shows the course of these predictions. The
+output says which of the two was done.
 
 Examples:
 

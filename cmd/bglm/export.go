@@ -22,23 +22,25 @@ import (
 
 type exportCommand struct {
 	beliefFlags
-	Format     string  `placeholder:"FORM" enum:",sql,json,pmml" default:"" help:"sql: a query that scores rows without bglm; pmml: PMML 4.4 with the mean weights; json: the FIT (default: what the extension of --out says, else sql)."`
-	Dialect    string  `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
-	Table      string  `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
-	Keep       string  `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
-	Prediction string  `placeholder:"KIND" enum:",${predictions}" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
-	Out        string  `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
+	Format     string  `placeholder:"FORM" enum:",sql,json,pmml" default:"" help:"sql: a query that predicts rows without bglm; pmml: PMML 4.4 with the mean weights; json: the FIT (default: by the extension of --out, otherwise sql)."`
+	Dialect    string  `placeholder:"NAME" default:"duckdb" help:"SQL dialect: duckdb (default), sqlite, postgres, bigquery or snowflake."`
+	Table      string  `placeholder:"NAME" default:"rows" help:"Table that the SQL query reads (default: rows)."`
+	Keep       string  `placeholder:"NAMES" help:"Columns of that table to keep in the result, separated by commas (default: those of the fit)."`
+	Prediction string  `placeholder:"KIND" enum:",${predictions}" default:"" help:"How the expected response is computed: exact (default), mackay or plugin; for classes plugin (default) or mackay."`
+	Out        string  `placeholder:"FILE" default:"-" help:"Output file (default: the standard output)."`
 	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
 	Response   string  `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`
 }
 
 // Help is the text below the usage line.
 func (*exportCommand) Help() string {
-	return `Writes a fit in a form that others can score with (bglm_sql, bglm_pmml, or the FIT as JSON).
-The table, or the fields of the PMML, are the columns of the fit by name. A term such as hour(ts)
-is one of them, which has to be made first, and an offset is left out, which has to be added to the
-linear predictor: where the fit has any, the first lines of the text and the standard error say it.
-A column of lists of levels cannot be exported.
+	return `Writes a fit in a form that other programs can predict with: SQL (bglm_sql), PMML (bglm_pmml), or
+the FIT as JSON.
+
+The columns of the table, or the fields of the PMML, are the columns of the fit by name. A term such
+as hour(ts) is one of these columns, and you have to compute it first. An offset is left out, and
+you have to add it to the linear predictor. If the fit has any of these, the first lines of the text
+and a message on standard error say so. A column of lists of levels cannot be exported.
 
 Examples:
 

@@ -30,16 +30,16 @@ type fitCommand struct {
 	modelFlags
 	outputFlags
 	csvFlags
-	Prior       string        `placeholder:"FILE" help:"Continue from the beliefs in this file, or start from them."`
-	Out         string        `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
-	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt: faster, repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
-	Compress    bool          `help:"Keep rows of equal features once, with sums of their responses: the fit is that of all rows, memory and time are those of the rows that differ. The same as --option compress=true."`
-	OutOfCore   bool          `name:"out-of-core" help:"Laplace's approximation (with --method ep or lowrank those) by passes over the rows, none of which is kept: from the fit of a sample on, two to four of them, of ep some ten; with --group, of the groups whose rows have no room. A run that was killed goes on where it was."`
-	Partial     bool          `help:"Take one pass over these rows, a part of all, and write what it says to --out FILE.parquet, for bglm merge and bglm finish."`
-	Around      string        `placeholder:"FILE" help:"With --partial or --out-of-core: the fit at whose weights the pass looks, such as that of a sample or of the pass before; of --method lowrank the merged pass before itself."`
-	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"duckdb (default), or arrow: Parquet and Arrow rows by columns, without SQL, as a stream."`
-	Incremental bool          `help:"Process only the files that the ledger in --out (a .duckdb file) does not have, one after the other, each in a transaction."`
-	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: check for new files again and again, after this pause, until Ctrl-C."`
+	Prior       string        `placeholder:"FILE" help:"Belief file to start from: its fit is continued, or serves as the prior."`
+	Out         string        `placeholder:"FILE" help:"File for the belief table: .parquet, .arrow, .csv, .json or .duckdb (default: CSV on the standard output)."`
+	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt. This is faster, but repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
+	Compress    bool          `help:"Keep rows with equal features once, with the sums of their responses. The fit is that of all rows; memory and time are those of the distinct rows. The same as --option compress=true."`
+	OutOfCore   bool          `name:"out-of-core" help:"Fit rows that do not fit in memory, by several passes over them: Laplace's approximation, or --method ep or lowrank. Starting from the fit of a sample, this takes two to four passes, for ep about ten. With --group, only groups whose rows do not fit are fitted by passes. A run that was killed continues where it was."`
+	Partial     bool          `help:"Make one pass over these rows, a part of all rows, and write its state to --out FILE.parquet, for bglm merge and bglm finish."`
+	Around      string        `placeholder:"FILE" help:"With --partial or --out-of-core: the fit at whose weights the pass evaluates the likelihood, such as the fit of a sample or of the pass before. With --method lowrank: the merged pass before itself."`
+	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"How rows are read: duckdb (default), or arrow, which streams the columns of Parquet and Arrow files without SQL."`
+	Incremental bool          `help:"Process only files that are not yet in the ledger of --out (a .duckdb file), one after the other, each in a transaction."`
+	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: keep checking for new files at this interval, until Ctrl-C."`
 
 	job *job.Job // with SQL, once it is fitted
 	src *job.Source
@@ -47,14 +47,16 @@ type fitCommand struct {
 
 // Help is the text below the usage line.
 func (*fitCommand) Help() string {
-	return `Fits a model to the rows of files and writes its belief table: feature, mean, variance. It prints
-the terms with their intervals, and how well the fit predicts rows that it has not seen: each left
-out in turn, or, of a stream, before it was learnt; beside it what the base rate alone would score.
+	return `Fits a model to the rows of files and writes its belief table: feature, mean, variance.
 
-Formulas are those of R: names of columns, functions of them in SQL (ln is the natural logarithm),
-a:b and a*b for interactions, - 1 for no intercept, factor(e) for levels that are numbers, I(e) for
-arithmetic, offset(e), a dot for all other columns. Numbers are features by their name, text,
-booleans and dates are features name=value.
+It prints the terms with their intervals, and how well the fit predicts rows that it has not seen,
+next to the score of the base rate alone. For that, each row is left out in turn; a stream predicts
+each row before learning it.
+
+Formulas are written as in R, with names of columns and SQL functions of them (ln is the natural
+logarithm). a:b and a*b are interactions, - 1 removes the intercept, factor(e) treats numbers as
+levels, I(e) is arithmetic, offset(e) an offset, and a dot stands for all other columns. A column of
+numbers is one feature under its name; text, booleans and dates give features name=value.
 
 Examples:
 
@@ -63,7 +65,7 @@ Examples:
   bglm fit --data 'days/*.parquet' --formula 'click ~ ad' --incremental --out model.duckdb
   cat rows.arrows | bglm fit --data - --engine arrow --formula 'y ~ a + b' --out beliefs.arrow
 
-Options of the methods, --option KEY=VALUE:
+Options of the methods (--option KEY=VALUE):
 
 ` + optionHelp()
 }

@@ -10,11 +10,11 @@ import (
 
 // dataFlags select the rows.
 type dataFlags struct {
-	Data   []string `sep:"none" placeholder:"FILE" help:"Parquet, Arrow IPC (file or stream), CSV, JSON or DuckDB files, by their extension; globs; - is the standard input. May be given several times."`
-	Format string   `placeholder:"FORMAT" enum:",parquet,arrow,csv,json,duckdb" default:"" help:"What the data are, where the extension does not say: parquet, arrow, csv, json or duckdb."`
-	Table  string   `placeholder:"NAME" help:"Table of a DuckDB file, needed when it has several."`
-	Where  string   `placeholder:"SQL" help:"Condition on the rows."`
-	Files  []string `arg:"" optional:"" name:"file" help:"More data files, as --data."`
+	Data   []string `sep:"none" placeholder:"FILE" help:"Data files: Parquet, Arrow IPC (file or stream), CSV, JSON or DuckDB, told apart by their extension. Globs are allowed; - is the standard input. May be given several times."`
+	Format string   `placeholder:"FORMAT" enum:",parquet,arrow,csv,json,duckdb" default:"" help:"Format of the data, if the extension does not say: parquet, arrow, csv, json or duckdb."`
+	Table  string   `placeholder:"NAME" help:"Table of a DuckDB file; needed if the file has several."`
+	Where  string   `placeholder:"SQL" help:"Condition that selects the rows."`
+	Files  []string `arg:"" optional:"" name:"file" help:"More data files, as with --data."`
 }
 
 func (d *dataFlags) data() job.Data { return job.Data(*d) }
@@ -41,12 +41,12 @@ func spared(out string, read ...string) error {
 // modelFlags define what is fitted to the rows.
 type modelFlags struct {
 	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model as in R: 'late ~ origin + hour(date) + origin:destination - 1'. Functions are SQL."`
-	Y       string   `name:"y" placeholder:"SQL" help:"Response, instead of a formula."`
+	Y       string   `name:"y" placeholder:"SQL" help:"Response, in place of a formula."`
 	X       string   `name:"x" placeholder:"SQL" help:"Features, with --y: a STRUCT such as '{origin, hour: hour(date)::VARCHAR}', a MAP or a list."`
-	Group   []string `sep:"none" placeholder:"SQL" help:"A fit for each value of these columns (a,b) or expressions; may be given several times."`
-	Order   string   `placeholder:"SQL" help:"Order in which rows are absorbed; makes the answer that of one thread."`
-	Method  string   `short:"m" placeholder:"NAME" help:"auto (default: laplace for rows that fit memory, adf for more), ep, hmc, ...: the name of a fitting function without bglm_."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"An option of the method, such as link=probit; weight, offset, trials and time are SQL. May be given several times."`
+	Group   []string `sep:"none" placeholder:"SQL" help:"Make one fit for each value of these columns (a,b) or expressions. May be given several times."`
+	Order   string   `placeholder:"SQL" help:"Order in which rows are absorbed; the result is then that of one thread."`
+	Method  string   `short:"m" placeholder:"NAME" help:"How to fit: the name of a fitting function without bglm_, such as ep or hmc. The default, auto, is laplace if the rows fit in memory, otherwise adf."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"An option of the method, such as link=probit. weight, offset, trials and time are SQL expressions. May be given several times."`
 }
 
 func (m *modelFlags) model() job.Model {
@@ -61,7 +61,7 @@ type outputFlags struct {
 
 // csvFlags are the flags of commands that may write CSV.
 type csvFlags struct {
-	CSVSafe bool `name:"csv-safe" help:"In CSV output, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, which a spreadsheet would run."`
+	CSVSafe bool `name:"csv-safe" help:"In CSV output, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, because a spreadsheet would run it as a formula."`
 }
 
 func (c *csvFlags) check(out string) error {

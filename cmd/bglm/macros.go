@@ -8,13 +8,13 @@ import (
 )
 
 type macrosCommand struct {
-	Name string `arg:"" optional:"" help:"One macro, such as bglm_score; without it all are printed."`
+	Name string `arg:"" optional:"" help:"Name of one macro, such as bglm_score (default: all)."`
 }
 
 // Help is the text below the usage line.
 func (*macrosCommand) Help() string {
-	return `Prints the SQL that makes the table macros, for DuckDB with the extension loaded: bglm_macros. The
-shell, bglm sql, has them.
+	return `Prints the SQL that creates the table macros, for a DuckDB with the extension loaded (bglm_macros).
+The shell, bglm sql, has them already.
 
 Examples:
 

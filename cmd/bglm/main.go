@@ -32,19 +32,19 @@ import (
 type commands struct {
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Run SQL with the bglm functions loaded: a shell, statements, or files."`
 	Fit        fitCommand        `cmd:"" help:"Fit a model to the rows of files and write its belief table."`
-	Predict    predictCommand    `cmd:"" help:"Score the rows of files with a belief table."`
-	Evaluate   evaluateCommand   `cmd:"" help:"Measure predictions against what was observed."`
-	Summary    summaryCommand    `cmd:"" help:"Print the weights of a fit: intervals, ratios, P(> 0)."`
+	Predict    predictCommand    `cmd:"" help:"Predict the rows of files with a belief table."`
+	Evaluate   evaluateCommand   `cmd:"" help:"Measure how well predictions match what was observed."`
+	Summary    summaryCommand    `cmd:"" help:"Print the weights of a fit: intervals, odds or rate ratios, P(> 0)."`
 	Contrast   contrastCommand   `cmd:"" help:"Print the difference between two rows, or between the levels of a column."`
-	Effects    effectsCommand    `cmd:"" help:"Print what columns do to the response, averaged over rows."`
-	Compare    compareCommand    `cmd:"" help:"Compare fits of the same rows by leave-one-out."`
-	Export     exportCommand     `cmd:"" help:"Write a fit as SQL or PMML that scores rows without bglm, or as JSON."`
-	Report     reportCommand     `cmd:"" help:"Write a page about a model: calibration, weights, trajectories, evidence, worst rows."`
-	Merge      mergeCommand      `cmd:"" help:"Multiply the posteriors of partial runs, their prior counted once."`
-	Finish     finishCommand     `cmd:"" help:"Make a fit of passes over parts of the rows (bglm fit --partial)."`
-	Macros     macrosCommand     `cmd:"" help:"Print the SQL of the table macros."`
-	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
-	Demo       demoCommand       `cmd:"" help:"Learn late flights from real data: belief tables, predictions, calibration, a continued run."`
+	Effects    effectsCommand    `cmd:"" help:"Print the average effects of columns on the response."`
+	Compare    compareCommand    `cmd:"" help:"Compare fits of the same rows by leave-one-out cross-validation."`
+	Export     exportCommand     `cmd:"" help:"Write a fit as SQL or PMML that predicts rows without bglm, or as JSON."`
+	Report     reportCommand     `cmd:"" help:"Write an HTML report about a model: calibration, weights, trajectories, evidence, worst rows."`
+	Merge      mergeCommand      `cmd:"" help:"Merge fits of different parts of the rows into one."`
+	Finish     finishCommand     `cmd:"" help:"Make a fit from passes over parts of the rows (bglm fit --partial)."`
+	Macros     macrosCommand     `cmd:"" help:"Print the SQL that creates the table macros."`
+	Completion completionCommand `cmd:"" help:"Print the completion script for a shell."`
+	Demo       demoCommand       `cmd:"" help:"Show a tour with real data: learn which flights are late, predict, check calibration, continue a run."`
 	Version    versionCommand    `cmd:"" help:"Print the versions of bglm, Go and DuckDB."`
 }
 

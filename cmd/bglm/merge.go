@@ -20,21 +20,21 @@ import (
 type mergeCommand struct {
 	outputFlags
 	csvFlags
-	Prior  string   `placeholder:"FILE" help:"The fit that all parts started from; without it their default prior."`
-	Out    string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
-	Option []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of belief tables that do not say."`
-	Files  []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial: at least two."`
+	Prior  string   `placeholder:"FILE" help:"The fit that all parts started from (default: their default prior)."`
+	Out    string   `placeholder:"FILE" help:"File for the belief table: .parquet, .arrow, .csv, .json or .duckdb (default: CSV on the standard output)."`
+	Option []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link and so on, if the belief tables do not have them."`
+	Files  []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial; at least two."`
 
 	twice bool // it has been reported that a file is given twice
 }
 
 // Help is the text below the usage line.
 func (*mergeCommand) Help() string {
-	return `Multiplies posteriors fitted to different rows by the same model, the common prior counted once:
-precisions add up, less the prior's for all but one. Exact for Gaussian responses with full
-covariances; to the accuracy of the parts' Gaussians for others.
+	return `Multiplies the posteriors of fits of the same model to different rows, and counts their common prior
+once: precisions add up, less the prior's for all parts but one. The result is exact for Gaussian
+responses with full covariances; for others it is as accurate as the parts' Gaussians.
 
-Files of bglm fit --partial are added up instead, exactly, into one for bglm finish.
+Files of bglm fit --partial are added up exactly instead, into one file for bglm finish.
 
 Example:
 

@@ -203,15 +203,16 @@ func (c *fitCommand) partial(s *duck.Session) error {
 type finishCommand struct {
 	outputFlags
 	csvFlags
-	Out   string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
-	Files []string `arg:"" name:"file" help:"What bglm fit --partial or bglm merge wrote for all parts of the rows."`
+	Out   string   `placeholder:"FILE" help:"File for the belief table: .parquet, .arrow, .csv, .json or .duckdb (default: CSV on the standard output)."`
+	Files []string `arg:"" name:"file" help:"Files that bglm fit --partial or bglm merge wrote, for all parts of the rows."`
 }
 
 // Help is the text below the usage line.
 func (*finishCommand) Help() string {
-	return `Takes Newton's step from where a pass over all parts of the rows looked. The fit has converged, and is
-that of bglm fit with their options, when the pass was near enough to it; else it goes into another
-pass, with --around, as "converged" in --json and the status say.
+	return `Takes one Newton step from where a pass over all parts of the rows evaluated the likelihood. If the
+pass was near enough to the solution, the fit has converged and is that of bglm fit with the same
+options. Otherwise give the fit to another pass with --around. "converged" in --json and the status
+say which.
 
 Example:
 

@@ -20,11 +20,11 @@ import (
 
 // scoreFlags select the fit that scores the rows.
 type scoreFlags struct {
-	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table, or a table with a column fit: .parquet, .arrow, .csv, .json or .duckdb."`
-	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
+	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"File with the belief table, or with a column fit: .parquet, .arrow, .csv, .json or .duckdb."`
+	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"Formula of the model, if the belief file does not have it."`
 	Y       string   `name:"y" placeholder:"SQL" help:"Response, as in bglm fit."`
 	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say; offset, trials and weight of the rows."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link and so on, if the belief table does not have them; offset, trials and weight of the rows."`
 }
 
 type predictCommand struct {
@@ -32,16 +32,16 @@ type predictCommand struct {
 	scoreFlags
 	outputFlags
 	csvFlags
-	Prediction string  `placeholder:"KIND" enum:"${predictions}" default:"exact" help:"Expected response with the weights integrated out: exact (default), by mackay's moderation, or at their mean: plugin."`
-	Dist       bool    `help:"Also write eta_mean, eta_variance, mean, variance, lower, upper of the predictive distribution."`
+	Prediction string  `placeholder:"KIND" enum:"${predictions}" default:"exact" help:"How the expected response is computed: with the weights integrated out (exact, the default), by MacKay's moderation (mackay), or at the mean weights (plugin)."`
+	Dist       bool    `help:"Also write eta_mean, eta_variance, mean, variance, lower and upper of the predictive distribution."`
 	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval lower to upper (default: 0.95)."`
-	Columns    string  `placeholder:"SQL" default:"*" help:"Columns of the data to keep: names or expressions, or none (default: all)."`
-	Out        string  `placeholder:"FILE" required:"" help:"Where the scored rows go: .parquet, .arrow, .csv, .json or .duckdb (table predictions); - for the standard output as CSV, --out=-.json and so on for other forms."`
+	Columns    string  `placeholder:"SQL" default:"*" help:"Columns of the data to keep: names or expressions, or the word none (default: all)."`
+	Out        string  `placeholder:"FILE" required:"" help:"File for the rows with their predictions: .parquet, .arrow, .csv, .json or .duckdb (table predictions). - writes CSV to the standard output, --out=-.json and so on other formats."`
 }
 
 // Help is the text below the usage line.
 func (*predictCommand) Help() string {
-	return `Writes the rows with a column prediction. The formula is the one that bglm fit left in the belief
+	return `Writes the rows with a column prediction. The formula is the one that bglm fit stored in the belief
 file. Rows of a group without beliefs have the prediction NULL.
 
 Examples:

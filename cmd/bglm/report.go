@@ -33,28 +33,28 @@ import (
 type reportCommand struct {
 	dataFlags
 	Beliefs    string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
-	Formula    string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
+	Formula    string   `short:"f" placeholder:"'Y ~ TERMS'" help:"Formula of the model, if the belief file does not have it."`
 	Y          string   `name:"y" placeholder:"SQL" help:"Response, as in bglm fit."`
 	X          string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
-	Option     []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
-	Out        string   `placeholder:"FILE" default:"report.html" help:"The page (default: report.html)."`
-	Plots      string   `placeholder:"DIR" help:"Also write the plots into this folder, as SVG and PNG, in which letters are Latin, Greek or Cyrillic."`
+	Option     []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"Options, as in bglm predict."`
+	Out        string   `placeholder:"FILE" default:"report.html" help:"File for the page (default: report.html)."`
+	Plots      string   `placeholder:"DIR" help:"Also write the plots into this folder, as SVG and PNG. PNG text can be Latin, Greek or Cyrillic."`
 	Title      string   `placeholder:"TEXT" help:"Headline (default: the formula)."`
-	CostFalse  float64  `placeholder:"X" default:"1" help:"What it costs to take a 0 for a 1, in the table of thresholds (default: 1)."`
-	CostMissed float64  `placeholder:"X" default:"1" help:"What it costs to miss a 1 (default: 1)."`
-	Weights    int      `placeholder:"N" default:"30" help:"Weights shown: those furthest from 0 in standard deviations (default: 30)."`
-	Slices     int      `placeholder:"N" default:"24" help:"Points of the trajectories of drifting weights (default: 24)."`
+	CostFalse  float64  `placeholder:"X" default:"1" help:"Cost of taking a 0 for a 1, in the table of thresholds (default: 1)."`
+	CostMissed float64  `placeholder:"X" default:"1" help:"Cost of missing a 1 (default: 1)."`
+	Weights    int      `placeholder:"N" default:"30" help:"Number of weights shown: those furthest from 0 in standard deviations (default: 30)."`
+	Slices     int      `placeholder:"N" default:"24" help:"Number of points in the trajectories of drifting weights (default: 24)."`
 	outputFlags
 }
 
 // Help is the text below the usage line.
 func (*reportCommand) Help() string {
 	return `Writes one HTML page that needs no network. It begins with whether the model is good, what drives it
-and whether it can be trusted; then come the columns by their share and the effect of each, calibration,
-ROC and lift on the data given (rows that the model learnt from as bglm evaluate predicts them), the
-table of thresholds, learnt variances, what the columns were like, the course of a stream with its
-trajectories, the rows that fit worst and why, the weights, and the model's card. Without data: the
-model and its weights.
+and whether it can be trusted. Then follow the columns by their share with the effect of each;
+calibration, ROC and lift on the given data (rows that the model learnt from are predicted as in
+bglm evaluate); the table of thresholds; learnt variances; what the columns were like; the course of
+a stream with its trajectories; the rows that fit worst, and why; the weights; and the model's card.
+Without data, the page has the model and its weights.
 
 Examples:
 

@@ -15,21 +15,21 @@ import (
 )
 
 type sqlCommand struct {
-	DB       string   `name:"db" placeholder:"FILE" help:"Database file, made if it does not exist. Without it the database is in memory."`
+	DB       string   `name:"db" placeholder:"FILE" help:"Database file, created if it does not exist (default: a database in memory)."`
 	ReadOnly bool     `help:"Open the database file without write access."`
 	Command  []string `short:"c" sep:"none" placeholder:"SQL" help:"Run these statements; may be given several times. They run after the files."`
 	Mode     string   `placeholder:"MODE" default:"box" enum:"box,csv,json,markdown,line" help:"How results are printed: box, csv, json, markdown or line."`
-	MaxRows  int      `placeholder:"N" default:"-1" help:"Print at most N rows of a result; 0 prints all. Without it 40 in box mode, all in the others."`
-	CSVSafe  bool     `name:"csv-safe" help:"In csv mode, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, which a spreadsheet would run."`
-	Files    []string `arg:"" optional:"" name:"file" help:"Files with SQL, run in this order; - is the standard input."`
+	MaxRows  int      `placeholder:"N" default:"-1" help:"Print at most N rows of a result; 0 prints all (default: 40 in box mode, all in other modes)."`
+	CSVSafe  bool     `name:"csv-safe" help:"In csv mode, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, because a spreadsheet would run it as a formula."`
+	Files    []string `arg:"" optional:"" name:"file" help:"Files with SQL, run in the given order; - is the standard input."`
 }
 
 // Help is the text below the usage line.
 func (*sqlCommand) Help() string {
-	return `Without files and -c the statements come from the standard input: line by line with history and
-editing on a terminal, to the end otherwise. The first error ends a run; the message on standard
-error names the file and the line of the statement. With files or -c, SQL can read data from the
-standard input as '/dev/stdin'.
+	return `Without files and -c, statements are read from the standard input; on a terminal this is a shell with
+history and editing. Elsewhere the first error ends the run, and the message on standard error names
+the file and the line of the statement. With files or -c, SQL can read data from the standard input
+as '/dev/stdin'.
 
 Examples:
 

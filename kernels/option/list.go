@@ -49,7 +49,7 @@ var list = specs(
 		Doc:   "with integrate: degrees of freedom of the prior of sd_scale; 1 is the half-Cauchy",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.SDFreedom })}},
 	Spec{Key: "dispersion_scale", Default: "2.5 deviations of y", Uses: "laplace",
-		Doc:   "with integrate: scale of the half-t prior of the noise's standard deviation, the square root of a learnt dispersion; a large scale makes it flat. The default is 2.5 times the standard deviation of y about its mean; for studentt, 2.5 times its interquartile range over 1.349",
+		Doc:   "with integrate: scale of the half-t prior of the noise's standard deviation, the square root of a learnt dispersion; a large scale makes it flat. The default is 2.5 times the standard deviation of y about its mean; for studentt, 2.5 times the distance between its quartiles over 1.349",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.DispersionScale })}},
 	Spec{Key: "dispersion_freedom", Default: "3", Uses: "laplace",
 		Doc:   "with integrate: degrees of freedom of the prior of dispersion_scale; 1 is the half-Cauchy, 100 nearly the half-normal",
