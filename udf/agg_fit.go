@@ -524,14 +524,14 @@ var forms = map[engine.Kind]form{
 	},
 	engine.Paths: {
 		y: checkResponse, result: trajectoryType,
-		doc:     "The result is LIST(STRUCT(feature, time, mean, variance)), by feature, then time, with one entry for each row that has the feature; without the option time, rows count from 1. Beliefs have a joint covariance up to 1,000 weights if rows and their values, times the square of the weights, are up to 1e9 (100 numbers in 1,000 rows); beyond that they are factorised. Columns and responses are not standardised: if gaussian responses lie about 1000, give intercept_variance, prior_variance, dispersion and process_noise in their units, or subtract their mean.",
+		doc:     "The result is LIST(STRUCT(feature, time, mean, variance)), by feature, then time, with one entry for each row that has the feature; without the option time, rows count from 1. Beliefs have a joint covariance up to 1,000 weights if rows and their values, times the square of the weights, are up to 1e9 (100 numbers in 1,000 rows); beyond that they are factorised. Columns and responses are not standardised: if gaussian responses lie around 1000, give intercept_variance, prior_variance, dispersion and process_noise in their units, or subtract their mean.",
 		example: "SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest($call) AS p " + tenRows + ") LIMIT 3;",
 		call:    "(late, {origin: origin}, {link: '$link', process_noise: 0.1, time: i})",
 		write:   appendPath,
 	},
 	engine.Classes: {
 		y: checkLabel, result: classesType,
-		doc: "y is a class label. The FIT's beliefs also have class VARCHAR: classes in byte order, numbers in number order, each with its weights in belief order. bglm_predict gives MAP(VARCHAR, DOUBLE), the probability of each class.",
+		doc: "y is a class label. The FIT's beliefs also have class VARCHAR: classes in byte order, numbers in numeric order, each with its weights in belief order. bglm_predict gives MAP(VARCHAR, DOUBLE), the probability of each class.",
 		example: "SELECT c, round(p[c], 4) AS p FROM (SELECT bglm_predict(fit, {u: 0.9}) AS p FROM (SELECT $call AS fit FROM (SELECT i, ['low', 'mid', 'top'][1 + i // 10] AS c FROM range(30) t(i)))), " +
 			"(VALUES ('low'), ('mid'), ('top')) v(c);",
 		call:  "(c, {u: i / 30})",
