@@ -11,36 +11,36 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// Elimination. No row has two levels of one column, so that the levels of a column are a
-// diagonal block of Λ0 + XᵀWX: leaves, w_k with the entries x_ik, tied to the other weights
-// b, the block, with the entries x_ib:
+// Elimination. No row has two levels of the same column, so the levels of a column form a
+// diagonal block of Λ0 + XᵀWX. They are the leaves: w_k with entries x_ik, tied to the other
+// weights b (the block) with entries x_ib:
 //
 //	D_k = Σ_i w_i x_ik²,  C_k = Σ_i w_i x_ik x_ib,  q_k = 1/(1/v_k + D_k)
-//	S = Λ_b + Σ_i w_i x_ib x_ibᵀ - Σ_k q_k C_k C_kᵀ        (Schur's complement)
+//	S = Λ_b + Σ_i w_i x_ib x_ibᵀ - Σ_k q_k C_k C_kᵀ        (Schur complement)
 //	log |Λ0 + H| = Σ log (1/q_k) + log |S|,  P = S⁻¹,  h_k = -q_k C_k
 //
-// P is the covariance of the block and h_k the regression of a leaf on it: the posterior
-// is an arrowhead. C_k has entries where a row has the leaf and the other weight together.
+// P is the covariance of the block and h_k the regression of a leaf on it, so the posterior is
+// an arrowhead. C_k is non-zero only for block weights that occur in a row together with the leaf.
 //
-// Where columns of levels are correlated, a leaf is the weights that all of them have for
-// one level: v_k and q_k are matrices then, and with q_k = R_k R_kᵀ the rows E_k = R_kᵀ C_k are
-// what enters S. Weights in the coordinates R_k⁻¹ w_k are independent given the block again.
+// If several columns of levels are correlated, a leaf is the set of weights that they have for
+// one level. Then v_k and q_k are matrices, and with q_k = R_k R_kᵀ the rows E_k = R_kᵀ C_k
+// enter S. In the coordinates R_k⁻¹ w_k the weights are again independent given the block.
 
-// split says which columns are leaves, wide of them for each level.
+// split divides the columns into leaves, wide of them per level, and the block.
 type split struct {
 	block, leaf []int
 	at          []int32 // by column: its place in block, or ^ its place in leaf
 	wide        int
 }
 
-// leaves finds the column with the most levels whose levels are never two in a row and are
-// not standardised, with those that ties bind to it; nil without one.
+// leaves finds the column with the most levels that has at most one level per row and is not
+// standardised, together with the columns tied to it. It returns nil if there is none.
 func leaves(p *kernels.Problem, ties []kernels.Tie) *split {
 	group, names := p.LevelGroups()
 	if len(names) == 0 {
 		return nil
 	}
-	level := make([]int, p.P) // by column: a number of its level
+	level := make([]int, p.P) // by column: a number that identifies its level
 	order := make([][]int, len(names))
 	wide := make([]int, len(names))
 	for j, g := range group {
@@ -99,19 +99,19 @@ func leaves(p *kernels.Problem, ties []kernels.Tie) *split {
 type arrow struct {
 	*kernels.Problem
 	*split
-	row   []int32        // the rows by leaf, those of none at the end; nil where they come so
-	start []int          // where the rows of a leaf begin, and at the end those of none
-	xb    design.Columns // entries in the block, in that order
-	x     []float64      // and in the leaf
-	tie   design.Columns // C, wide rows for each leaf
-	slot  []uint32       // where the product of a row's leaf and block entry is in tie.Val, less the leaf's other rows
+	row   []int32        // the rows in leaf order, those without a leaf last; nil if they already are
+	start []int          // first row of each leaf, and at the end that of the rows without a leaf
+	xb    design.Columns // block entries of the rows, in that order
+	x     []float64      // and their leaf entries
+	tie   design.Columns // C, wide rows per leaf
+	slot  []uint32       // where in tie.Val a row's leaf entry times block entry is added, relative to the leaf's first row
 	h     *dense.Matrix  // Σ w x_b x_bᵀ
 	d     []float64      // D by leaf, row by row
-	w     []float64      // the curvatures of h, d and tie; empty before the first
-	by    []float64      // room for them by leaf
+	w     []float64      // the curvatures of h, d and tie; empty before the first call of set
+	by    []float64      // scratch: a vector of the rows in leaf order
 
 	root  *gauss.Root // of the block's prior
-	noise float64     // that sums.go factored it with
+	noise float64     // the noise variance that sums.go used for the last factor
 	v     []float64   // prior variances of the leaves
 	r     []float64   // R by leaf, upper triangular
 	det   float64     // log |I + v D| of all leaves
@@ -143,7 +143,7 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 	}
 	a.tie = design.Columns{N: len(s.leaf), P: d, Row: make([]int, 1, len(s.leaf)+1), Stop: p.Stop}
 	a.slot = make([]uint32, len(a.xb.Col))
-	place := make([]int, d) // of a block weight in the leaf's row, + 1
+	place := make([]int, d) // by block weight: its place in the leaf's row, plus 1
 	for k := range all {
 		p.Stop.Row(k)
 		first := len(a.tie.Col)
@@ -183,7 +183,7 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 	return a
 }
 
-// order makes the order of the rows by leaf, of which there are as many.
+// order sorts the rows by leaf, of which there are all.
 func (a *arrow) order(all int) {
 	leaf := make([]int32, a.N)
 	a.start = make([]int, all+2)
@@ -216,7 +216,7 @@ func (a *arrow) order(all int) {
 	a.by = make([]float64, a.N)
 }
 
-// place is the row that is r-th by leaf.
+// place returns the index of the r-th row in leaf order.
 func (a *arrow) place(r int) int {
 	if a.row == nil {
 		return r
@@ -224,7 +224,7 @@ func (a *arrow) place(r int) int {
 	return int(a.row[r])
 }
 
-// byLeaf is v of all rows in their order by leaf.
+// byLeaf returns v, a vector of all rows, in leaf order.
 func (a *arrow) byLeaf(v []float64) []float64 {
 	if a.row == nil {
 		return v
@@ -235,7 +235,7 @@ func (a *arrow) byLeaf(v []float64) []float64 {
 	return a.by
 }
 
-// leaves calls f on parts of the leaves.
+// leaves calls f in parallel on ranges of leaves.
 func (a *arrow) leaves(f func(lo, hi int)) { a.Parallel(len(a.start)-1, len(a.Val), f) }
 
 // load reads the entries of the rows.
@@ -261,7 +261,7 @@ func (a *arrow) load() {
 	a.w = a.w[:0]
 }
 
-// under takes the prior.
+// under sets the prior.
 func (a *arrow) under(t *gauss.Root) {
 	scale := make([]float64, len(a.block))
 	for i, j := range a.block {
@@ -273,8 +273,8 @@ func (a *arrow) under(t *gauss.Root) {
 	a.root = gauss.Scaled(scale)
 }
 
-// factor is that of Λ0 + Xᵀ diag(curv) X under the diagonal prior of t: with the signs of
-// curv if it is positive definite, else with negative ones as 0.
+// factor factors Λ0 + Xᵀ diag(curv) X under the diagonal prior of t. Negative curvatures keep
+// their sign if the matrix is positive definite, otherwise they count as 0.
 func (a *arrow) factor(t *gauss.Root, curv []float64) (floored bool, err error) {
 	a.under(t)
 	negative := slices.ContainsFunc(curv, func(c float64) bool { return c < 0 })
@@ -289,7 +289,7 @@ func (a *arrow) factor(t *gauss.Root, curv []float64) (floored bool, err error) 
 	return negative, mode.Factor(a.b)
 }
 
-// arrowFactor is that of elimination at curvatures curv, or where sums stand for the rows.
+// arrowFactor factors by elimination at curvatures curv, or from the sums that replace the rows.
 func (s *search) arrowFactor(curv []float64) (floored bool, err error) {
 	a := s.arrow
 	if s.sums == nil {
@@ -309,7 +309,7 @@ func floorOf(curv []float64) []float64 {
 	return c
 }
 
-// set makes h, d and tie for W = diag(w). Where w is a multiple of the last one, so are they.
+// set computes h, d and tie for W = diag(w), by scaling if w is a multiple of the last one.
 func (a *arrow) set(w []float64) {
 	if f, ok := multiple(w, a.w); ok {
 		if f != 1 {
@@ -354,7 +354,7 @@ func (a *arrow) set(w []float64) {
 func (a *arrow) mulT(dst, v []float64) {
 	v = a.byLeaf(v)
 	q, all := a.wide, len(a.start)-1
-	narrow := len(a.xb.Col) <= fewBlock*a.N // else a product by vectors is faster
+	narrow := len(a.xb.Col) <= fewBlock*a.N // beyond this a vectorised product is faster
 	if !narrow {
 		a.xb.MulT(a.u, v)
 	}
@@ -402,11 +402,11 @@ func (a *arrow) mulT(dst, v []float64) {
 	}
 }
 
-// fewBlock is up to how many entries a row has in the block where they are added leaf by leaf.
+// fewBlock is the mean number of block entries per row up to which mulT adds them leaf by leaf.
 const fewBlock = 16
 
-// roots makes R of leaf k: R Rᵀ = (v⁻¹ + D)⁻¹, and returns log |I + v D|; false where a leaf
-// has no precision.
+// roots computes R of leaf k, R Rᵀ = (v⁻¹ + D)⁻¹, and returns log |I + v D|. It returns false if
+// the precision of the leaf is not positive.
 func (a *arrow) roots(k int, b *dense.Matrix) (logDet float64, ok bool) {
 	q := a.wide
 	d, r, v := a.d[k*q*q:(k+1)*q*q], a.r[k*q*q:(k+1)*q*q], a.v[k*q:(k+1)*q]
@@ -424,7 +424,7 @@ func (a *arrow) roots(k int, b *dense.Matrix) (logDet float64, ok bool) {
 	if dense.Cholesky(b) != nil {
 		return 0, false
 	}
-	// R = v^½ L⁻ᵀ, a column of L⁻¹ at a time
+	// R = v^½ L⁻ᵀ, one column of L⁻¹ at a time
 	for c := range q {
 		for i := c; i < q; i++ {
 			s := 0.0
@@ -448,7 +448,7 @@ func (a *arrow) roots(k int, b *dense.Matrix) (logDet float64, ok bool) {
 	return dense.LogDet(b), true
 }
 
-// complement makes R, E and the whitened S, false where a leaf has no precision.
+// complement computes R, E and the whitened S. It returns false if roots does for a leaf.
 func (a *arrow) complement() bool {
 	q := a.wide
 	a.det = 0
@@ -492,10 +492,10 @@ func (a *arrow) complement() bool {
 	return true
 }
 
-// logDet is log |I + Σ0 H|.
+// logDet returns log |I + Σ0 H|.
 func (a *arrow) logDet() float64 { return dense.LogDet(a.b) + a.det }
 
-// turn sets dst = R u of leaf k, turnT dst = Rᵀ g; both of weights by column.
+// turn sets dst = R u for leaf k, dst by column; turnT sets dst = Rᵀ g, g by column.
 func (a *arrow) turn(k int, dst, u []float64) {
 	q := a.wide
 	for i, j := range a.split.leaf[k*q : (k+1)*q] {
@@ -548,7 +548,7 @@ func (a *arrow) solve(dst, g []float64) {
 	}
 }
 
-// solveBlock sets u = S⁻¹ u, and the block's part of dst to it.
+// solveBlock sets u = S⁻¹ u and copies it to the block's part of dst.
 func (a *arrow) solveBlock(dst []float64) {
 	a.root.MulT(a.u, a.u)
 	mode.ReverseVec(a.u, a.u)
@@ -561,7 +561,7 @@ func (a *arrow) solveBlock(dst []float64) {
 	}
 }
 
-// solveSingle is solve where a leaf is one weight.
+// solveSingle is solve for leaves of a single weight.
 func (a *arrow) solveSingle(dst, g, f []float64) {
 	for k, j := range a.split.leaf {
 		a.Stop.Row(k)
@@ -586,8 +586,8 @@ func (a *arrow) solveSingle(dst, g, f []float64) {
 	}
 }
 
-// covariance is P, and by leaf its covariance with the block at the entries of tie, and its
-// own, q x q.
+// covariance returns P and its root, and for each leaf its covariance with the block, at the
+// entries of tie, and its own covariance, q x q.
 func (a *arrow) covariance() (root, p *dense.Matrix, ph, own []float64) {
 	d, q := len(a.block), a.wide
 	root = mode.PosteriorRoot(a.root, a.b)
@@ -595,7 +595,7 @@ func (a *arrow) covariance() (root, p *dense.Matrix, ph, own []float64) {
 	dense.MulTB(p, root, root)
 	ph, own = make([]float64, len(a.tie.Val)), make([]float64, len(a.r))
 	a.Parallel(len(a.v)/q, len(a.tie.Val)*8, func(lo, hi int) {
-		turned := make([]float64, q*q) // of the leaf's coordinates
+		turned := make([]float64, q*q) // covariance in the leaf's coordinates
 		for k := lo; k < hi; k++ {
 			a.Stop.Check()
 			first, length := a.tie.Row[k*q], a.tie.Row[k*q+1]-a.tie.Row[k*q]
@@ -646,7 +646,7 @@ func sandwich(dst, r, m []float64, q int) {
 	}
 }
 
-// arrowAt is the Gaussian with the exact Hessian, by elimination.
+// arrowAt returns the Gaussian with the exact Hessian, by elimination.
 func (e *engine) arrowAt(w, curv []float64) (*belief, error) {
 	a := e.search.arrow
 	bl := &belief{}
@@ -728,9 +728,9 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 const looseNote = "of the correlated weights of a level, more than 5,000 in all, the fit keeps the variances and the covariances with other weights, but not those between them: " +
 	"intervals of predictions for these levels take their weights as independent given the others; means and what was learnt are exact"
 
-// arrowNormal is the posterior with mean w, root and p that of the block: an arrowhead where
-// leaves are single weights, else full up to fullWeights, beyond that an arrowhead that lacks
-// the covariances between the weights of a leaf given the block.
+// arrowNormal returns the posterior with mean w; root and p are the block's. It is an arrowhead
+// if leaves are single weights, otherwise full up to fullWeights, and beyond that an arrowhead
+// without the covariances between the weights of a leaf given the block.
 func (e *engine) arrowNormal(w []float64, root, p *dense.Matrix) (*gauss.Normal, error) {
 	a := e.search.arrow
 	q, d := a.wide, len(a.block)
@@ -775,7 +775,7 @@ func (e *engine) arrowNormal(w []float64, root, p *dense.Matrix) (*gauss.Normal,
 	return e.tied.weights(g), nil
 }
 
-// full is the posterior with mean w and all covariances: p that of the block, h the regression
+// full returns the posterior with mean w and all covariances: p is the block's, h the regression
 // of the leaves on it, own their covariances given it.
 func (a *arrow) full(w []float64, p, h *dense.Matrix, own []float64) (*gauss.Normal, error) {
 	q := a.wide

@@ -7,34 +7,34 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// Of a search whose rows are read once a step XᵀWX is most of the work. Near the mode the
-// curvatures hardly change, and a step with B of an earlier point, times the change of W on the
-// whole, leaves of the distance about the share by which they changed otherwise: some digits for
-// a reading of the rows. XᵀWX is then made where that pays, and at the mode.
+// In a search that reads the rows once per step most of the work is XᵀWX. Near the mode the
+// curvatures hardly change. A step with B from an earlier point, scaled by the overall change of
+// W, leaves about the share of the distance by which the curvatures changed otherwise: a few
+// digits per pass over the rows. So XᵀWX is computed only where that pays, and at the mode.
 const (
-	// maxChange is how far the curvatures may have changed for such a step.
+	// maxChange is the largest relative change of the curvatures for such a step.
 	maxChange = 0.2
-	// maxLeft is the share of the distance that such a step may leave; else B is made anew.
+	// maxLeft is the largest share of the distance that such a step may leave; beyond it B is recomputed.
 	maxLeft = 0.3
-	// readOf is of how many columns XᵀWX takes as long as reading the rows: of 50 columns it
-	// takes as long, of 200 three times (BenchmarkLogit).
+	// readOf is the number of columns for which XᵀWX takes as long as reading the rows: about as
+	// long for 50 columns, three times as long for 200 (BenchmarkLogit).
 	readOf = 60
 
-	// The curvatures where a step will end are foreseen at sampleRuns runs of sampleRows rows.
+	// The curvatures where a step will end are predicted from sampleRuns runs of sampleRows rows.
 	sampleRuns = 32
 	sampleRows = 16
 )
 
-// chord is what a search knows of steps by an earlier B.
+// chord is what a search has learnt about steps with an earlier B.
 type chord struct {
 	taken    bool    // the latest step was one
-	foreseen float64 // how far the curvatures of its end were to have changed
-	share    float64 // what steps have left of the distance, by the change that was foreseen
-	reach    float64 // the distance from where XᵀWX was made
+	foreseen float64 // predicted change of the curvatures at its end
+	share    float64 // share of the distance that steps have left, per unit of predicted change
+	reach    float64 // distance to the mode where XᵀWX was computed
 }
 
-// pays says whether steps by an earlier B pay from a distance on, to tol, with p columns whose
-// curvatures have changed by far: each costs a reading of the rows, and one of Newton's XᵀWX too.
+// pays reports whether steps with an earlier B pay, from distance to tol with p columns, if the
+// curvatures have changed by far. Each costs a pass over the rows, a Newton step also XᵀWX.
 func (c *chord) pays(distance, far, tol float64, p int) bool {
 	left := c.share * far
 	if !(far <= maxChange && left < 1 && distance > tol) {
@@ -48,9 +48,9 @@ func (c *chord) pays(distance, far, tol float64, p int) bool {
 	return steps < float64(newton)*(1+float64(p)/readOf)
 }
 
-// changed is how far curvatures w are from a multiple of old, by the mean of |scale w - old| /
-// old, over rows [lo, hi) for each of runs; infinite where one is negative or
-// there are none.
+// changed returns how far the curvatures w are from a multiple of old: the sum of |scale w - old|
+// over that of old, over the rows [lo, hi) of each of runs. It is infinite if a curvature is
+// negative or there are none.
 func changed(w, old []float64, runs [][2]int) (far, scale float64) {
 	if len(old) != len(w) {
 		return math.Inf(1), 0
@@ -77,13 +77,13 @@ func changed(w, old []float64, runs [][2]int) (far, scale float64) {
 	return far / sumOld, scale
 }
 
-// changed is how far the curvatures of the present point are from those of XᵀWX.
+// changed compares the curvatures of the present point with those of XᵀWX.
 func (s *search) changed() (far, scale float64) {
 	return changed(s.now.Curv, s.hess.w, [][2]int{{0, s.N}})
 }
 
-// chordStep sets du to the step with the XᵀWX there is, made at another point or under
-// another prior; false where that does not pay.
+// chordStep sets du to the step with the existing XᵀWX, computed at another point or under
+// another prior. It returns false if that does not pay.
 func (s *search) chordStep() (ok bool, err error) {
 	c := &s.once.chord
 	was := c.taken
@@ -118,7 +118,7 @@ func (s *search) chordStep() (ok bool, err error) {
 	return true, nil
 }
 
-// learn compares what the latest step has left with what was foreseen; distance is the new one.
+// learn compares the new distance, which the latest step left, with the prediction.
 func (c *chord) learn(distance, last float64) {
 	if promised := c.foreseen * last; promised > 0 && distance > 0 {
 		c.share = min(max(distance/promised, 0.01), 1)
@@ -126,7 +126,7 @@ func (c *chord) learn(distance, last float64) {
 	c.foreseen = 0
 }
 
-// makesNext says whether XᵀWX is to be made where the whole step ends: at the mode, and where
+// makesNext reports whether to compute XᵀWX where the whole step ends: at the mode, and where
 // a step without it would not pay.
 func (s *search) makesNext() bool {
 	c := &s.once.chord
@@ -140,8 +140,8 @@ func (s *search) makesNext() bool {
 	return !c.pays(c.share*far*s.Decrement, far, s.Tol, s.P)
 }
 
-// foresee is how far from those of XᵀWX the curvatures will have spread where the whole step
-// ends, by some of the rows, of which next has them then.
+// foresee predicts from a sample of rows how far the curvatures will be from those of XᵀWX where
+// the whole step ends. It overwrites these rows of next.
 func (s *search) foresee() float64 {
 	var runs [sampleRuns][2]int
 	for k := range runs {

@@ -14,23 +14,22 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Evidence maximisation: the parameters θ are the logs of the prior variance of each
+// Evidence maximisation: the parameters θ are the logarithms of the prior variance of each
 // group of weights, of the dispersion, and of the shape.
 //
-// In log σ_g² the Laplace evidence, w at its mode for every θ, has the slope
+// The slope of the Laplace evidence in log σ_g², with w at its mode for every θ, is
 //
 //	½ (Σ_g (w_j-μ_j)²/σ_g² - γ_g) - ½ vᵀ[(w-μ)/σ_g²]_g
 //	γ_g = Σ_g (1 - Σ_jj/σ_g²),  v = Σ Xᵀ (q ∘ dW/dη),  q_i = ∂ log|I + Σ0 H| / ∂W_i
 //
-// The first part is MacKay's: without the second, by which the curvature follows the
-// mode (0 for a Gaussian likelihood), setting it to zero gives his fixed point
-// σ_g² = Σ(w-μ)²/γ_g. A step of it is the slope divided by γ_g/2, one of EM,
-// σ_g² = (Σ(w-μ)² + ΣΣ_jj)/p_g, the same slope divided by p_g/2: shorter and safe. Here
-// the steps are MacKay's, sped up by what earlier slopes say about the curvature
-// (L-BFGS), and shortened until the evidence rises, so it never falls.
+// The first part is MacKay's. The second, through which the curvature follows the mode, is 0
+// for a Gaussian likelihood; without it, a slope of zero gives MacKay's fixed point
+// σ_g² = Σ(w-μ)²/γ_g. His step is the slope divided by γ_g/2. A step of EM,
+// σ_g² = (Σ(w-μ)² + ΣΣ_jj)/p_g, is the same slope divided by p_g/2: shorter and safe. The steps
+// here are MacKay's, accelerated by the curvature that earlier slopes imply (L-BFGS), and
+// shortened until the evidence rises, so it never falls.
 //
-// Sources: [mackay1992], section 4; [rasmussen2006], section 5.5.1, for
-// the part through the mode.
+// Sources: [mackay1992], section 4; [rasmussen2006], section 5.5.1, for the part through the mode.
 
 // learner maximises the evidence over θ.
 type learner struct {
@@ -38,22 +37,22 @@ type learner struct {
 	mode.Groups
 	dispersion, shape int // index in theta, -1 if fixed
 	theta, lo, hi     []float64
-	prior             *gauss.Normal // as it came
+	prior             *gauss.Normal // as given
 	newton            int
-	dear              bool // an evidence takes long
-	slow              bool // or its factor does
+	dear              bool // the evidence is expensive
+	slow              bool // or its factorisation is
 
 	at     *evidence   // the latest
-	stood  []float64   // the θ last set
-	w, a   []float64   // where the search for the mode starts: weights, or rows
-	drift  *drift      // how w moves with θ; nil where that is not followed
-	pass   *newtonStep // in place of the rows; nil
-	coarse bool        // integrate makes no grid
-	fixed  bool        // Curvature is that with the rows' curvature fixed
+	stood  []float64   // the θ set last
+	w, a   []float64   // where the search for the mode starts, as weights or in row space
+	drift  *drift      // how w moves with θ; nil if that is not followed
+	pass   *newtonStep // replaces the rows; may be nil
+	coarse bool        // integrate sums over no grid
+	fixed  bool        // Curvature is computed, with the curvature of the rows held fixed
 	plain  bool        // integrate has not averaged over variances, and that matters
 	rough  bool        // the first modes need not be exact: see ease
-	risen  *rise       // the latest of Slope
-	rising bool        // the evidence has no maximum near: only a prior of what is learnt has
+	risen  *rise       // the latest result of Slope
+	rising bool        // the evidence has no maximum nearby: only a prior on the learnt numbers gives one
 }
 
 func (e *engine) learns() bool {
@@ -61,24 +60,24 @@ func (e *engine) learns() bool {
 	return e.learnsPrior() || o.AutoDispersion || o.AutoShape
 }
 
-// learns says whether p asks for anything that is learnt.
+// learns reports whether p asks for anything to be learnt.
 func learns(p *kernels.Problem) bool {
 	return p.LearnsPrior() || p.Options.AutoDispersion || p.Options.AutoShape
 }
 
-// low says that the Hessian is of low rank with the diagonal of the rest.
+// low reports whether the Hessian is of low rank plus the diagonal of the rest.
 func (e *engine) low() bool { return e.hessian == "rest" || e.hessian == "lowrank" }
 
-// learnsPrior says that prior variances are learnt: not by an evidence that leaves curvature
-// out, which a larger variance hides better.
+// learnsPrior reports whether prior variances are learnt. An evidence that leaves curvature out
+// cannot learn them: a larger variance hides the omission better.
 func (e *engine) learnsPrior() bool { return e.x.LearnsPrior() && !e.low() }
 
-// exact says that the evidence has all curvature.
+// exact reports whether the evidence contains all curvature.
 func (e *engine) exact() bool {
 	return e.hessian == "full" || e.hessian == "rows" || e.hessian == "arrow"
 }
 
-// newLearner finds what there is to learn.
+// newLearner sets up the parameters that are learnt.
 func newLearner(e *engine) (*learner, error) {
 	p := e.x
 	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
@@ -120,7 +119,7 @@ func newLearner(e *engine) (*learner, error) {
 	return h, nil
 }
 
-// follow follows the mode, where that costs less than a step of Newton's method.
+// follow turns on tracking of the mode where that costs less than a Newton step.
 func (h *learner) follow() {
 	if n := len(h.Names); h.hessian == "arrow" && h.tied == nil && h.search.sums == nil && n > 0 && n <= mostDrift {
 		h.drift = &drift{}
@@ -133,7 +132,7 @@ func (h *learner) add(start, reach float64) int {
 	return len(h.theta) - 1
 }
 
-// set makes prior and likelihood those of θ.
+// set sets the prior and the likelihood to those of θ.
 func (h *learner) set(theta []float64) error {
 	e := h.engine
 	h.stood = append(h.stood[:0], theta...)
@@ -156,7 +155,7 @@ func (h *learner) set(theta []float64) error {
 	return nil
 }
 
-// setPrior sets the variances.
+// setPrior sets the prior variances.
 func (h *learner) setPrior(theta []float64) error {
 	if h.tied != nil {
 		theta = h.tied.independent(theta)
@@ -184,7 +183,7 @@ func (h *learner) likelihood(theta []float64) (lik.Likelihood, error) {
 	return lik.Remake(h.lik, q)
 }
 
-// try is the evidence at θ, the mode sought from weights w or rows a.
+// try returns the evidence at θ, searching for the mode from weights w or row-space vector a.
 func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 	if err := h.set(theta); err != nil {
 		return nil, err
@@ -199,7 +198,7 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 	if err == nil && (status == "" || h.search.most > 0) || h.search.late() {
 		return ev, err
 	}
-	// It stalled, or could not start: from the prior mean, another way up.
+	// The search stalled or could not start: try another way up, from the prior mean.
 	clear(h.search.u)
 	if w != nil {
 		w = h.root.Of.Mean
@@ -213,22 +212,22 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 	return ev, err
 }
 
-// near is how far from the mode, in posterior deviations, an evidence is as good as at
-// the mode: it is off by half its square.
+// near is the distance to the mode, in posterior standard deviations, below which an evidence is
+// as good as at the mode: its error is half the square of that.
 const near = 1e-3
 
-// probeSteps of Newton's method find the mode where the likelihood is concave; student's t under a
-// scale far too small for it takes hundreds, which a start that is only looked at is not worth.
+// probeSteps Newton steps find the mode if the likelihood is log-concave. Student's t with a scale
+// far too small takes hundreds, too many for a start that is only probed.
 const probeSteps = 40
 
-// Probe has Try give up after probeSteps.
+// Probe makes Try give up after probeSteps.
 func (h *learner) Probe(on bool) {
 	if h.search.most = 0; on {
 		h.search.most = probeSteps
 	}
 }
 
-// Try is the log evidence at θ, the mode sought from where Keep was last called.
+// Try returns the log evidence at θ, searching for the mode from where Keep was last called.
 func (h *learner) Try(theta []float64) (float64, bool, error) {
 	if h.pass != nil {
 		return h.pass.try(h, theta)
@@ -241,7 +240,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 	return ev.log, h.search.Status == "" || h.search.Decrement < near && !h.search.late(), nil
 }
 
-// Keep makes the mode that Try found the one to start from.
+// Keep makes the mode that Try found the next starting point.
 func (h *learner) Keep() {
 	if h.pass != nil {
 		return
@@ -255,16 +254,16 @@ func (h *learner) Keep() {
 	}
 }
 
-// drift is how the mode moves with the logarithms of prior variances: dw/dθ_k is the covariance
-// of the weights times (w - μ)/σ² in group k.
+// drift is how the mode moves with the logarithms of the prior variances: dw/dθ_k is the
+// covariance of the weights times (w - μ)/σ² in group k.
 type drift struct {
 	theta     []float64
 	push, way [][]float64 // (w - μ)/σ² of each group, and dw/dθ
 }
 
 const (
-	farDrift  = 1.5 // up to which change of a parameter drift is followed
-	mostDrift = 4   // of how many: two numbers a weight for each
+	farDrift  = 1.5 // largest change of a parameter over which drift is followed
+	mostDrift = 4   // largest number of parameters: each takes two numbers per weight
 )
 
 func (d *drift) keep(h *learner) {
@@ -289,8 +288,8 @@ func (d *drift) keep(h *learner) {
 	}
 }
 
-// to is about the mode at θ, w the one that was kept; w itself where it moves by less than tol
-// of a posterior deviation.
+// to returns the approximate mode at θ, given the mode w that was kept. It returns w itself if
+// that moves by less than tol posterior standard deviations.
 func (d *drift) to(theta, w []float64, tol float64) []float64 {
 	if d == nil || len(d.theta) == 0 || len(w) == 0 {
 		return w
@@ -311,7 +310,7 @@ func (d *drift) to(theta, w []float64, tol float64) []float64 {
 	return move
 }
 
-// rise is the slope of an evidence, with the scales that make steps of it.
+// rise is the slope of an evidence, with the scales that turn it into steps.
 type rise struct {
 	of       *evidence
 	g, scale []float64
@@ -331,8 +330,8 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 	return slices.Clone(h.risen.g), slices.Clone(h.risen.scale), nil
 }
 
-// ease says how near the next mode is to be sought: the evidence there is to be off by no more than a
-// 1e-5th of what the slope has left to gain, its slope by a 100th.
+// ease sets how close to the mode the next search must come: the error of the evidence there is
+// at most 1e-5 of what the slope still promises to gain, that of its slope 1e-2.
 func (h *learner) ease() {
 	if !h.rough {
 		return
@@ -344,10 +343,10 @@ func (h *learner) ease() {
 	h.search.loose = min(max(0.004*math.Sqrt(gain), 0.1*near), roughest)
 }
 
-// roughest is how far from the mode, in posterior deviations, the first evidences are.
+// roughest is the distance to the mode, in posterior standard deviations, of the first evidences.
 const roughest = 0.1
 
-// exactly goes to the mode itself where it stands only near it.
+// exactly moves to the mode itself if the learner is only near it.
 func (h *learner) exactly() error {
 	if h.search.loose == 0 {
 		return nil
@@ -357,9 +356,9 @@ func (h *learner) exactly() error {
 	return err
 }
 
-// maximise returns the Gaussian at the θ of highest evidence, and why it stopped
-// before that, if it did. Where an evidence is dear it is one near the mode: see exactly. Where the Hessian leaves curvature out, which a larger variance
-// hides better, it climbs from the one start only.
+// maximise returns the Gaussian at the θ of highest evidence, and the reason if it stopped
+// earlier. If the evidence is slow it is one near the mode: see exactly. If the Hessian leaves
+// curvature out, which a larger variance hides better, it climbs from a single start.
 func (h *learner) maximise(start []float64) (best *evidence, status, note string, err error) {
 	h.w, h.a = start, make([]float64, len(h.search.u))
 	starts := [][]float64{h.theta}
@@ -374,7 +373,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 				starts = slices.Insert(starts, 0, start)
 			}
 		}
-		if h.slow { // one maximum will do
+		if h.slow { // one maximum is enough
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
 				h.rough, h.search.loose = true, roughest
@@ -401,7 +400,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 		if !(h.at.log > was+1e-6*(1+math.Abs(was))) {
 			break
 		}
-		h.Keep() // another mode: its own θ
+		h.Keep() // another mode, with its own θ
 		starts = [][]float64{h.theta}
 	}
 	if h.rough {
@@ -413,18 +412,18 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 	return h.at, status, note, nil
 }
 
-// fewEntries is up to how many entries the evidence is looked at over a grid first.
+// fewEntries is the number of entries above which an evidence is expensive.
 const fewEntries = 1 << 20
 
-// fewRows is from how many rows on an evidence by the n x n form is dear.
+// fewRows is the number of rows above which an evidence by the n x n form is expensive.
 const fewRows = 1000
 
-// wide is from how many weights of a dense factor on an evidence is slow.
+// wide is the number of weights in a dense factor above which an evidence is slow.
 const wide = 1000
 
-// Tolerance is how many nats below its maximum the evidence may end, where it is dear, as
-// MacKay's scale has it, which is a few times the curvature: its parameters are then within a
-// tenth of their posterior deviations.
+// Tolerance returns how many nats below its maximum a slow evidence may end, measured by
+// MacKay's scale, which is a few times the curvature: the parameters are then within a tenth
+// of their posterior standard deviations.
 func (h *learner) Tolerance() float64 {
 	if h.slow {
 		return 5e-4
@@ -432,8 +431,8 @@ func (h *learner) Tolerance() float64 {
 	return 0
 }
 
-// slope is the derivative of the evidence in θ at ev, and the scale that divides it
-// into MacKay's step.
+// slope returns the derivative of the evidence in θ at ev, and the scale that divides it to
+// give MacKay's step.
 func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	n := h.x.N
 	s := h.search
@@ -496,8 +495,8 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	return g, scale, nil
 }
 
-// mackay is the part of the slope that does not go through the mode, with the scales, the weights
-// less their prior means, and how many of them the data determine.
+// mackay returns the part of the slope that does not go through the mode, the scales, the weights
+// less their prior means, and the number of weights that the data determine.
 func (h *learner) mackay(ev *evidence) (g, scale, dw []float64, gamma float64) {
 	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
 	v := h.root.Of.Diag()
@@ -515,8 +514,8 @@ func (h *learner) mackay(ev *evidence) (g, scale, dw []float64, gamma float64) {
 	return g, scale, dw, gamma
 }
 
-// moved adds to g what the mode adds: adj is Σ times the derivative of log |Λ0 + H| in the
-// weights.
+// moved adds to g the part through the mode: adj is Σ times the derivative of log |Λ0 + H| in
+// the weights.
 func (h *learner) moved(g, adj, dw []float64) {
 	v := h.root.Of.Diag()
 	for j, k := range h.Of {
@@ -526,7 +525,7 @@ func (h *learner) moved(g, adj, dw []float64) {
 	}
 }
 
-// current is the present value of a likelihood parameter's θ.
+// current returns the present θ of a likelihood parameter.
 func (h *learner) current(k int) float64 {
 	if k == h.dispersion {
 		return math.Log(h.lik.(lik.Dispersed).Dispersion())
@@ -534,7 +533,7 @@ func (h *learner) current(k int) float64 {
 	return math.Log(h.lik.(lik.Shaped).Shape())
 }
 
-// third sets dst to dW/dη; false where all are 0.
+// third sets dst to dW/dη. It returns false if all are 0.
 func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	s := h.search
 	b, t := h.x.Batch(), thirdOf(h.lik)
@@ -551,11 +550,11 @@ func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	}) > 0
 }
 
-// third is dW/dη of a likelihood.
+// third computes dW/dη of a likelihood.
 type third struct {
 	lik.Likelihood
-	known     func(o lik.Obs, s float64) float64 // nil where differences say it
-	unit, far float64                            // of a predictor, and how much of it a step is at least
+	known     func(o lik.Obs, s float64) float64 // nil: use differences
+	unit, far float64                            // unit of the predictor, and the share of |η| that replaces it if larger
 }
 
 func thirdOf(l lik.Likelihood) third {
@@ -566,7 +565,7 @@ func thirdOf(l lik.Likelihood) third {
 	return t
 }
 
-// at is by central differences where it is not known; 0 where they are nothing but rounding.
+// at returns dW/dη, by central differences if it is not known: 0 if they are only rounding error.
 func (t third) at(o lik.Obs, eta float64) float64 {
 	if t.known != nil {
 		return -t.known(o, eta)
@@ -581,8 +580,8 @@ func (t third) at(o lik.Obs, eta float64) float64 {
 	return d
 }
 
-// likSlope is the slope in a parameter φ of the likelihood: through log p, through the
-// curvatures, and through the mode they and it move. The derivatives of log p in φ are
+// likSlope returns the slope in a parameter φ of the likelihood: through log p, through the
+// curvatures, and through the mode, which both move. The derivatives of log p in φ are
 // central differences of fourth order.
 func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float64, err error) {
 	const step = 2e-3
@@ -610,8 +609,8 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 	return g, scale, nil
 }
 
-// sumUnder is the sum of log p of the rows under l at the predictors of row, less half of q times their
-// curvatures and of xv, nil for none, times their slopes, which it leaves in row.
+// sumUnder sums over the rows log p under l at the predictors of row, less half of q times the
+// curvatures and of xv (nil for none) times the slopes, both of which it leaves in row.
 func (s *search) sumUnder(l lik.Likelihood, row *mode.Point, q, xv []float64, floored bool) float64 {
 	data, many := mode.DataOf(s.Problem), lik.Many(l)
 	data.Lik = l
@@ -631,7 +630,7 @@ func (s *search) sumUnder(l lik.Likelihood, row *mode.Point, q, xv []float64, fl
 	})
 }
 
-// learnt describes the prior variances by group, and θs at the end of their range.
+// learnt describes the learnt prior variances by group, and the θ at the end of their range.
 func (h *learner) learnt() string {
 	var out []string
 	var vanished []bool
@@ -652,7 +651,7 @@ func (h *learner) learnt() string {
 		if at == 0 {
 			continue
 		}
-		if k == h.dispersion { // whose unit may not be that of the responses as they came
+		if k == h.dispersion { // its unit may not be that of the responses as given
 			end := "lower"
 			if at > 0 {
 				end = "upper"

@@ -7,26 +7,26 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// What Laplace's evidence leaves out of a weight that few rows tell of is, to the next order and with all else
-// held, with v = 1/(1/σ² + Σ x²W) and f the log likelihood of its rows,
+// What Laplace's evidence leaves out for a weight with few rows is, to the next order and with all
+// else fixed, with v = 1/(1/σ² + Σ x²W) and f the log likelihood of its rows,
 //
 //	Δ = 1/8 f'''' v² + 5/24 f'''² v³
 //
-// a function of σ² through v: dv/d log σ² = v (v/σ²). The sum of its slopes over a column of levels, divided by the
-// information in log σ², ½ Σ ρ², ρ = 1 - v/σ², is about by how much the maximum is off in log σ²: half of what it is
-// where the rest of the expansion counts, with three binary rows a level.
+// a function of σ² through v: dv/d log σ² = v (v/σ²). The sum of its slopes over a column of levels,
+// divided by the information in log σ², ½ Σ ρ², ρ = 1 - v/σ², is roughly the error of the maximum in
+// log σ². With three binary rows a level, where further orders count, it is half of that error.
 //
 // Source: [tierney1986], for the expansion.
 const (
-	// A learnt deviation is said to be off from offShare of itself on, where that is more than offSD
-	// of its posterior deviations: less is within what the rows leave open, or small. 60 groups of 3
-	// binary rows have 0.08 and 0.5; 21 of 40 trials (seeds) 0.003 and 0.01, 2,000 flights from 100 airports
-	// 0.015 and 0.12.
+	// The status mentions an error of a learnt standard deviation above offShare of itself if it is also
+	// above offSD of its posterior standard deviation: less is small, or within what the rows leave open.
+	// 60 groups of 3 binary rows have 0.08 and 0.5; 21 of 40 trials (seeds) 0.003 and 0.01, 2,000 flights
+	// from 100 airports 0.015 and 0.12.
 	offShare = 0.05
 	offSD    = 0.35
 )
 
-// fewRows is what a status says of the learnt variances of columns of levels, "" for nothing.
+// fewRows returns the notes for the status about learnt variances of columns of levels.
 func (h *learner) fewRows() (notes []string) {
 	s := h.search
 	if h.lik.Traits().Gaussian || h.pass != nil || s.sums != nil || h.tied != nil || !h.exact() || len(s.now.Eta) != h.x.N {
@@ -53,8 +53,8 @@ func (h *learner) fewRows() (notes []string) {
 	return notes
 }
 
-// off is by how much the logarithm of the prior variance of each group is higher by the next order, and
-// its posterior deviation.
+// off returns by how much the next order raises the logarithm of each group's prior variance, and
+// its posterior standard deviation.
 func (h *learner) off() (off, sd []float64) {
 	s, b, t := h.search, h.x.Batch(), thirdOf(h.lik)
 	n, p := h.x.N, h.x.P
@@ -95,15 +95,15 @@ func (h *learner) off() (off, sd []float64) {
 		information[k] += 0.5 * (1 - left) * (1 - left)
 	}
 	for k := range off {
-		information[k] += 0.25 // about that of the prior
+		information[k] += 0.25 // about the information of the prior
 		off[k] /= information[k]
 		sd[k] = 1 / math.Sqrt(information[k])
 	}
 	return off, sd
 }
 
-// guessed is what a status says of a dispersion of gaussian or studentt responses, or of a shape of gamma's, that the
-// rows hardly tell of.
+// guessed returns the status notes about a dispersion of gaussian or studentt responses, or a shape of
+// gamma responses, that the rows hardly determine.
 func (h *learner) guessed(around *spread) []string {
 	switch {
 	case h.pass != nil:

@@ -10,26 +10,26 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// A belief is the Gaussian taken at a point of the log posterior.
+// A belief is the Gaussian approximation at a point of the log posterior.
 type belief struct {
 	mean   []float64
 	vars   func() []float64 // variances of the weights
 	logDet float64          // log |I + Σ0 H| for the Hessian H chosen
-	// rows sets dst_i to the derivative of logDet in the curvature of row i; for all
-	// but low rank that is the posterior variance of the predictor.
+	// rows sets dst_i to the derivative of logDet in the curvature of row i: except for low
+	// rank, that is the posterior variance of the predictor.
 	rows func(dst []float64)
-	// mulCov sets dst = Σ x, nil where H leaves curvature out.
+	// mulCov sets dst = Σ x; nil if H leaves curvature out.
 	mulCov func(dst, x []float64)
-	// between is the covariance of two weights of one level; nil where there is none.
+	// between returns the covariance of two weights of one level; nil if there are none.
 	between func(i, j int) float64
-	// build is the Gaussian in the form that a fit keeps.
+	// build returns the Gaussian in the form that a fit keeps.
 	build   func() (*gauss.Normal, error)
-	floored bool // rows of negative curvature were set to 0
+	floored bool // negative curvatures were set to 0
 	rank    int  // eigenpairs kept
 	note    string
 }
 
-// is makes the belief one in post.
+// is sets bl to the Gaussian post.
 func (bl *belief) is(post *gauss.Normal) *belief {
 	bl.mean = post.Mean
 	bl.vars = func() []float64 { return post.Var }
@@ -37,8 +37,8 @@ func (bl *belief) is(post *gauss.Normal) *belief {
 	return bl
 }
 
-// gaussian is the Gaussian with the chosen Hessian at weights w, curv = -l” of
-// the rows there.
+// gaussian returns the Gaussian with the chosen Hessian at weights w, where curv = -l” are the
+// curvatures of the rows.
 func (e *engine) gaussian(w, curv []float64) (*belief, error) {
 	switch e.hessian {
 	case "full":
@@ -105,11 +105,10 @@ func (e *engine) diagonalAt(w, curv []float64) (bl *belief, err error) {
 	return bl.is(post), nil
 }
 
-// maxBlockWeights bounds the packed covariance of hessian 'block': 8 bytes times
-// p²/2, 800 MB.
+// maxBlockWeights bounds the packed covariance of hessian 'block': 8 bytes times p²/2, 800 MB.
 const maxBlockWeights = 14000
 
-// blocks lists the columns of each block: a group each, the intercept by itself.
+// blocks lists the columns of each block: one block per group, and one for the intercept.
 func (e *engine) blocks() [][]int {
 	group, names := e.x.Groups()
 	out := make([][]int, len(names)+1)
@@ -167,17 +166,17 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 	return bl.is(post), nil
 }
 
-// blockFactor factors the blocks of the posterior's precision, one after the other.
+// blockFactor factors the blocks of the posterior precision one after the other.
 type blockFactor struct {
 	*engine
-	lambda  *dense.Matrix // precision of the prior, nil where it is diagonal
-	place   []int         // in the block, by column; -1 outside it
+	lambda  *dense.Matrix // prior precision, nil if it is diagonal
+	place   []int         // by column: its place in the block, -1 outside
 	curv    []float64     // of the rows
-	floored bool          // negative curvatures are 0 since a block
+	floored bool          // negative curvatures have been 0 since some block
 }
 
-// of is the factor of the precision of the block of cols, in the prior deviations scale. Where the
-// curvatures make it indefinite those below 0 are 0 from then on.
+// of factors the precision of the block of cols, in units of the prior standard deviations scale.
+// If the curvatures make it indefinite, negative ones count as 0 from then on.
 func (f *blockFactor) of(cols []int) (scale []float64, b *dense.Matrix, err error) {
 	d, n := f.x, len(cols)
 	scale = make([]float64, n)
@@ -208,7 +207,7 @@ func (f *blockFactor) of(cols []int) (scale []float64, b *dense.Matrix, err erro
 	return scale, b, err
 }
 
-// build sets h to the precision of the block of cols.
+// build sets h to the precision of the block of cols, in units of scale.
 func (f *blockFactor) build(h *dense.Matrix, cols []int, scale []float64) {
 	f.x.BlockGram(h, f.place, f.curv)
 	for a := range cols {
@@ -227,8 +226,8 @@ func (f *blockFactor) build(h *dense.Matrix, cols []int, scale []float64) {
 	}
 }
 
-// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT, and of what they
-// leave of XᵀWX the diagonal.
+// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT, and the diagonal of
+// the rest of XᵀWX.
 func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	d, t := e.x, e.root
 	bl := &belief{mean: w}

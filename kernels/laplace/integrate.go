@@ -13,33 +13,33 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Integration. The evidence as a function of the variances and the dispersion is a
-// likelihood of them; with a prior it is their posterior, and the posterior of the weights a
-// mixture of those at the points of a grid. Its mean and covariance are kept.
+// Integration. The evidence is a likelihood of the variances and the dispersion. With a prior it
+// gives their posterior, and the posterior of the weights becomes a mixture over the points of a
+// grid, of which the mean and covariance are kept.
 //
 // Sources: [rue2009], nested Laplace approximations.
 
 const (
-	// maxGrid is how many parameters are summed over.
+	// maxGrid is the largest number of parameters that are summed over.
 	maxGrid = 8
-	// maxWork bounds the operations of integrating, as estimated.
+	// maxWork bounds the estimated number of operations of integration.
 	maxWork = 5e9
 )
 
-// spread is what integrating finds of learnt variances: mean and deviation of their roots by
-// group, then of that of the dispersion where it is learnt, of what tied.spreads lists, the mean
-// of the dispersion, 0 where that stays, and the posterior of the weights, nil where it stays
-// that at the maximum.
+// spread is the result of integrating over learnt variances: mean and standard deviation of their
+// square roots by group, then of that of the dispersion if it is learnt; those of what tied.spreads
+// lists; the mean of the dispersion, 0 if that is unchanged; and the posterior of the weights, nil
+// if that stays the one at the maximum.
 type spread struct {
 	mean, sd []float64
 	tied     [2][]float64
 	noise    float64
-	shape    [3]float64 // mean and deviation of a shape that was summed over, and 1 over the mean of its inverse; zeros
+	shape    [3]float64 // of a shape that was summed over: mean, standard deviation, 1 over the mean of its inverse; else zeros
 	weights  *belief
 }
 
-// hypers are the parameters that are integrated, their prior, that of deviations being half-t,
-// and where to begin.
+// hypers returns the parameters to integrate over, their prior (half-t for standard deviations),
+// and the starting point.
 func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	o := &h.x.Options
 	deviation := mode.Deviation(h.x)
@@ -56,7 +56,7 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	for k, p := range h.Hypers(o, unit) {
 		add(k, p)
 	}
-	inverse := -1 // the parameter of which 1/√(e^θ) has the prior
+	inverse := -1 // the parameter θ whose prior is on 1/√(e^θ)
 	if h.relative() {
 		inverse = h.shape
 		p := mode.Hyper{DF: 3, Scale: 2.5 * mode.RelativeDeviation(h.x)}
@@ -89,20 +89,20 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	}, start
 }
 
-// relative says that the shape is learnt of responses that vary in proportion to their means, by 1/√shape of them.
+// relative reports whether the shape is learnt and 1/√shape is the coefficient of variation of the responses.
 func (h *learner) relative() bool {
 	return h.shape >= 0 && h.pass == nil && h.lik.Traits().Relative
 }
 
-// integrate is the posterior of what was learnt, and of the weights given that. It leaves the
-// learner at the mode of that posterior: the evidence of a variance that the data hardly know
-// is often highest at 0, where its weights would be known. nil where the mode is not found;
-// where it would take too long and the data know the variances, the learner stays at the
-// maximum of the evidence.
+// integrate returns the posterior of what was learnt, and of the weights given that. It leaves the
+// learner at the mode of that posterior: the evidence of a variance that the data hardly determine
+// is often highest at 0, where its weights would be known exactly. It returns nil if the mode is
+// not found. If integrating would take too long and the data determine the variances, the learner
+// stays at the maximum of the evidence.
 func (h *learner) integrate() (*spread, error) {
 	of, prior, start := h.hypers()
 	n, entries := float64(h.x.N), float64(h.x.Values())
-	if h.pass != nil { // as if the rows were there: the answer is theirs
+	if h.pass != nil { // cost as if the rows were there: the answer is the same
 		n, entries = float64(h.pass.totals.Rows), float64(h.pass.entries)
 	}
 	one := 3 * (20*entries + 100*n)
@@ -123,7 +123,7 @@ func (h *learner) integrate() (*spread, error) {
 		}
 	}
 	over := float64(6*len(of)+6)*one > maxWork
-	if len(of) == 0 || !h.exact() || over && h.rising { // there is no maximum that the data know
+	if len(of) == 0 || !h.exact() || over && h.rising { // no maximum that the data determine
 		return nil, nil
 	}
 	if over {
@@ -219,8 +219,8 @@ func (h *learner) Curvature() (*dense.Matrix, error) {
 	return c, nil
 }
 
-// matters says whether weights of those groups, whose variances are hardly known, are told too well for that (mode.Groups.Narrow),
-// average being the mean of a variance.
+// matters reports whether weights of the groups wide, whose variances are hardly determined, get too small
+// a posterior variance (mode.Groups.Narrow); average returns the mean of a group's variance.
 func (h *learner) matters(wide []int, average func(k int) float64) bool {
 	return len(wide) > 0 && h.Narrow(h.at.vars(), h.root.Of.Var, func(k int, prior float64) float64 {
 		if !slices.Contains(wide, k) {
@@ -230,9 +230,9 @@ func (h *learner) matters(wide []int, average func(k int) float64) bool {
 	})
 }
 
-// approach moves the start of variances of few weights, far from those of the highest evidence,
-// to about the mode of their posterior: as it is where the data said of each weight what they
-// say now and of all of them independently.
+// approach moves the starting value of the variance of a group of few weights, far from that of
+// highest evidence, close to the mode of its posterior: exactly there if the likelihoods of the
+// weights were independent and stayed as they are now.
 func (h *learner) approach(start []float64, prior mode.Prior) {
 	v, variance := h.root.Of.Var, h.at.vars()
 	slope := make([]float64, len(h.theta))
@@ -279,12 +279,12 @@ func (h *learner) approach(start []float64, prior mode.Prior) {
 	}
 }
 
-// few is up to how many weights, as far as the data know them, approach looks at.
+// few is the effective number of determined weights below which approach treats a group.
 const few = 10
 
-// grid sums over so many points of the posterior of the parameters of; out stays where there is none.
+// grid sums over points of the posterior of the parameters of. out is unchanged if there is none.
 func (h *learner) grid(peak *mode.Peak, of []int, points mode.Points, out *spread) error {
-	var values []float64 // of the roots, then those of ties
+	var values []float64 // the square roots, then the values of ties
 	sum, err := peak.Sum(points, func(theta []float64) []float64 {
 		values = values[:0]
 		for _, j := range of {
@@ -317,9 +317,9 @@ func (h *learner) grid(peak *mode.Peak, of []int, points mode.Points, out *sprea
 	return nil
 }
 
-// sections has moments of the variances that the data hardly know, each by itself: their
-// posteriors are far from Gaussian on any scale, and a grid of more than one parameter has few
-// points there. one is what an evidence costs; all says that it has those of all of them.
+// sections sets the moments of each variance that the data hardly determine, one at a time: these
+// posteriors are far from Gaussian on any scale, and a grid over several parameters has few points
+// there. one is the cost of an evidence; all reports whether each of them has its moments.
 func (h *learner) sections(peak *mode.Peak, one float64, out *spread) (all bool, err error) {
 	wide := peak.Wide(len(h.Names))
 	if float64(12*len(wide))*one > maxWork {
@@ -335,8 +335,8 @@ func (h *learner) sections(peak *mode.Peak, one float64, out *spread) (all bool,
 	return true, nil
 }
 
-// known is what the information in many rows says about the deviations, the weights staying at
-// the maximum (mode.Groups.Information). nil where Σ ρ is below 1 for a variance.
+// known returns the standard deviations by the information in many rows, with the weights left at
+// the maximum (mode.Groups.Information). It returns nil if Σ ρ is below 1 for some variance.
 func (h *learner) known() (*spread, error) {
 	_, scale, err := h.Slope()
 	if err != nil {
@@ -347,7 +347,7 @@ func (h *learner) known() (*spread, error) {
 			return nil, nil
 		}
 	}
-	information := slices.Clone(scale) // of correlated weights, γ/2
+	information := slices.Clone(scale) // for correlated weights γ/2
 	clear(information[:len(h.Names)])
 	h.Information(information, h.at.vars(), h.root.Of.Var)
 	out := &spread{}
@@ -362,7 +362,7 @@ func (h *learner) known() (*spread, error) {
 	return out, nil
 }
 
-// moveTo goes to theta, near where the learner stands.
+// moveTo moves the learner to theta, near its present point.
 func (h *learner) moveTo(theta []float64) error {
 	if _, ok, err := h.Try(theta); err != nil || !ok {
 		return err

@@ -1,19 +1,18 @@
-// Package laplace is Laplace's approximation: the mode ŵ of the posterior and a
-// Gaussian with the curvature there.
+// Package laplace computes Laplace's approximation: the mode ŵ of the posterior and a Gaussian
+// with the curvature there.
 //
 //	ŵ = argmax Σ log p(y_i | x_iᵀw + offset_i) - ½ (w-μ0)ᵀ Λ0 (w-μ0)
 //	H = Xᵀ W X,  W = diag(-∂² log p / ∂s²)
 //	Σ = (Λ0 + H)⁻¹
 //	log evidence = log p(y | ŵ) - ½ (ŵ-μ0)ᵀ Λ0 (ŵ-μ0) - ½ log |I + Σ0 H|
 //
-// The mode is found by Newton's method in whichever of three shapes is cheapest: p x p,
-// n x n, or by conjugate gradients without any matrix; all give the same answer. The
-// Hessian may be kept whole, or as its diagonal, its blocks, or its leading eigenpairs;
-// mean and evidence formula stay as they are, H being what is kept.
+// The mode is found by Newton's method in whichever of three forms is cheapest: p x p, n x n,
+// or conjugate gradients without any matrix; all give the same answer. The Hessian may be kept
+// whole, or as its diagonal, its blocks, or its leading eigenpairs; the formulas of mean and
+// evidence stay the same, with H what is kept.
 //
 // Sources: [hennig2020], lecture 14, Laplace training and evidence; [mackay1992], the evidence
-// and its maximisation; [rasmussen2006], algorithms 3.1 and 3.2, the
-// stable n x n form.
+// and its maximisation; [rasmussen2006], algorithms 3.1 and 3.2, the stable n x n form.
 package laplace
 
 import (
@@ -34,89 +33,89 @@ import (
 )
 
 const (
-	// fullWeights is the number of weights up to which hessian 'auto' is 'full', the number
-	// of rows up to which it is the n x n form, and that of weights left over up to which it
-	// eliminates a column of levels.
+	// fullWeights is the largest number of weights for which hessian 'auto' is 'full', the largest
+	// number of rows for which it is the n x n form, and the largest block that elimination of a
+	// column of levels may leave.
 	fullWeights = 5000
-	// Up to smallWeights nothing is gained by elimination, up to squareWeights by rows.
+	// Up to smallWeights elimination gains nothing, up to squareWeights the n x n form.
 	smallWeights, squareWeights = 500, 2000
-	// maxKept bounds the numbers of an exact covariance that is kept: 256 MB.
+	// maxKept bounds how many numbers of an exact covariance are kept: 256 MB.
 	maxKept = 1 << 25
 	// maxFullWeights bounds the matrices of hessian 'full': three of 8 p² bytes.
 	maxFullWeights = 14000
-	// Below this many rows the n x n system beats conjugate gradients.
+	// Below this many rows the n x n system is faster than conjugate gradients.
 	rowSpaceRows = 1500
 	// sparseRows steps of conjugate gradients, which read the entries of X four times, are
-	// cheaper than a factor of the n x n form.
+	// cheaper than a factorisation of the n x n form.
 	sparseRows = 20
 )
 
 // engine is one fit.
 type engine struct {
-	bare      bool // result has variances alone
+	bare      bool // the result has only variances, no covariance
 	x         *kernels.Problem
 	lik       lik.Likelihood
 	params    lik.Params
 	root      *gauss.Root
 	prior     kernels.Prior // of the fit
 	search    *search
-	hessian   string // as asked for, or "rows", "arrow" or "rest": see plan
-	split     *split // of "arrow"
-	tied      *tied  // nil where no weights are correlated
+	hessian   string // as requested, or "rows", "arrow" or "rest": see plan
+	split     *split // for "arrow"
+	tied      *tied  // nil if no weights are correlated
 	assembled bool   // search.b is the factor at search.now
-	said      string // what a status says of numbers that were learnt, under one value of each
+	said      string // status notes about learnt numbers, if a single value of each is used
 }
 
-// Fit is the Laplace approximation of p's posterior.
+// Fit computes the Laplace approximation of p's posterior.
 //
 // Options read: Hessian, Rank (50), Oversample (10), PowerIterations (2) and Seed for
 // lowrank, MaxIter (100 Newton steps), Tol (1e-8: the distance to the mode in posterior
-// deviations), At, AutoPrior, PriorGroups, AutoDispersion, AutoShape, ThirdOrder,
+// standard deviations), At, AutoPrior, PriorGroups, AutoDispersion, AutoShape, ThirdOrder,
 // Standardize, TimeLimit.
 //
 // Hessian "auto" is exact wherever that is affordable. Up to 5,000 weights it is full; with
-// fewer rows than weights, up to 5,000 rows, it is taken in the rows, n x n; and where
-// elimination of the column with most levels leaves up to 5,000 weights, of half of all at
-// most, it is that. All three give the same mean, variances and evidence. Else it is lowrank
-// with the diagonal of what that leaves out: the status says so, and no variance is learnt by
-// its evidence. So is lowrank where it is asked for, under what an exact Hessian learnt where
-// that is affordable; where its covariance alone is too large to be kept, as of 20,000 levels beside
-// 2,000, elimination that leaves up to 2,500 weights still learns.
+// fewer rows than weights, and up to 5,000 rows, it is the n x n form; and if elimination of the
+// column with most levels leaves up to 5,000 weights, and at most half of all, it is that. All
+// three give the same mean, variances and evidence. Otherwise it is lowrank plus the diagonal of
+// what that leaves out: the status says so, and its evidence learns no variance. An explicit
+// lowrank is the same, with the variances that an exact Hessian learns if that is affordable. If
+// only the covariance is too large to be kept, as for 20,000 levels beside 2,000, elimination that
+// leaves up to 2,500 weights still learns.
 //
-// ThirdOrder moves the mean from the mode to where it is by the third derivatives of the
-// likelihood too (lag); covariance and evidence stay. Without an exact Hessian it is left out, and
-// the status says so.
+// ThirdOrder moves the mean off the mode by the third derivatives of the likelihood (lag);
+// covariance and evidence are unchanged. It needs an exact Hessian: without one it is left out,
+// and the status says so.
 //
-// At is the Gaussian at given weights (those not named at their prior mean), without
-// optimising: mean = those weights, covariance and evidence by the formulas above. It
-// is not a mode unless it was given one: the gradient there is left out of both.
+// At gives the Gaussian at given weights (those not named at their prior mean), without
+// optimisation: mean = those weights, covariance and evidence by the formulas above. Unless
+// they are the mode, the gradient there is missing from both.
 //
-// The result is Full for hessian full and block (zero between blocks), Diagonal for
-// diagonal, LowRank for lowrank and the n x n form, Arrowhead for elimination; with a full
-// prior covariance lowrank is Full too, and diagonal keeps the diagonal of Λ0 + H. Where curvature
-// that diagonal and block leave out makes variances too small the status says so. Where a likelihood is not log-concave the curvatures
-// enter with their signs if the sum is positive definite, else negative ones as 0, and
-// the status says so.
+// The result is Full for hessian full and block (zero between blocks), Diagonal for diagonal,
+// LowRank for lowrank and the n x n form, Arrowhead for elimination. With a full prior
+// covariance lowrank is Full too, and diagonal keeps the diagonal of Λ0 + H. The status says so
+// if the curvature that diagonal and block leave out makes variances too small. If a likelihood
+// is not log-concave, negative curvatures keep their sign if the sum is positive definite;
+// otherwise they count as 0, and the status says so.
 //
 // Cost of a Newton step: n p² + p³/3 (n >= p), n²p once and n³/3 (n < p), or O(nnz)
-// for each step of conjugate gradients where p is large.
+// per step of conjugate gradients if p is large.
 //
 // Errors: an option out of range, a likelihood that is not finite at the start, a
-// curvature that overflows; the cause of ctx when it is cancelled, or when the time
-// limit ends before there is a first posterior. Stopping early is none: Status and
-// Converged say it.
+// curvature that overflows; the cause of ctx if it is cancelled, or if the time limit
+// ends before there is a first posterior. Stopping early is not an error: see Status and
+// Converged.
 func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) { return FitFrom(ctx, p, nil) }
 
-// FitFrom is Fit with the search for the mode started at weights start, by column of
-// p; nil starts at the prior mean. It matters only where the log posterior may have
-// several modes: studentt, gaussian with link log. The one found is uphill from there.
+// FitFrom is Fit with the search for the mode started at weights start, by column of p; nil
+// starts at the prior mean. It matters only if the log posterior may have several modes
+// (studentt, gaussian with link log): the mode found is uphill from start.
 func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kernels.Fit, error) {
 	f, _, err := learnFrom(ctx, p, start)
 	return f, err
 }
 
-// Learn is Fit, and p as if what was learnt of prior variances, dispersion and shape had been
-// given: the problem of a method that learns none itself. They share all else.
+// Learn is Fit; it also returns p with the learnt prior variances, dispersion and shape as if they
+// were given, a problem for a method that learns none itself. Both problems share all else.
 func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Problem, error) {
 	f, e, err := learnFrom(ctx, p, nil)
 	if err != nil {
@@ -126,8 +125,8 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 	return f, known, err
 }
 
-// LearnAlone is Learn with nothing averaged over: the fit and the problem have the values of the highest
-// evidence. note is what a status has to say of them, "" for nothing: that the rows hardly tell them, for one.
+// LearnAlone is Learn without averaging: the fit and the problem have the values of highest evidence.
+// note is what a status should say about them ("" for nothing), such as that the rows hardly determine them.
 func LearnAlone(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, known *kernels.Problem, note string, err error) {
 	if err := p.Check(); err != nil {
 		return nil, nil, "", err
@@ -147,7 +146,7 @@ func LearnAlone(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, known 
 	return f, known, note, err
 }
 
-// knownTo is p with what f, its fit by e, has learnt.
+// knownTo returns p with what f, its fit by e, has learnt.
 func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, error) {
 	known, m := *p, *p.Model
 	known.Model = &m
@@ -164,9 +163,9 @@ func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, e
 	return &known, err
 }
 
-// lowRankLearnt is the low-rank Gaussian of p under the variances, dispersion and shape that
-// exact, p with an exact Hessian, learns: the evidence of one that leaves curvature out is higher the more
-// there is to leave out. With bare (learnBy) a time limit leaves a third to that, and nil is none within it.
+// lowRankLearnt returns the low-rank Gaussian of p under the variances, dispersion and shape learnt
+// by exact, p with an exact Hessian: the evidence of a Hessian that leaves curvature out rises with what
+// it leaves out. With bare (learnBy) learning gets a third of the time limit; nil if that is too little.
 func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float64, bare bool) (*kernels.Fit, *engine, error) {
 	within := ctx
 	if bare {
@@ -199,8 +198,8 @@ func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float
 	return f, e, nil
 }
 
-// learnApart is the low-rank Gaussian of p under what an exact Hessian learns, nil where that is not
-// asked for or there is none.
+// learnApart returns the low-rank Gaussian of p under what an exact Hessian learns, nil if that is
+// not requested or not possible.
 func learnApart(ctx context.Context, p *kernels.Problem, ties []kernels.Tie, start []float64, hessian string) (*kernels.Fit, *engine, error) {
 	if hessian != "lowrank" && hessian != "rest" || !learns(p) {
 		return nil, nil, nil
@@ -222,8 +221,8 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kerne
 	return learnBy(ctx, p, start, false)
 }
 
-// learnBy is learnFrom where, with bare, leaves are eliminated and their covariance with the block,
-// too large to be kept, is not made: for what is learnt.
+// learnBy is learnFrom. With bare it eliminates leaves and does not compute their covariance with
+// the block, which is too large to be kept: enough to learn from.
 func learnBy(ctx context.Context, p *kernels.Problem, start []float64, bare bool) (f *kernels.Fit, e *engine, err error) {
 	if err := p.Check(); err != nil {
 		return nil, nil, err
@@ -288,7 +287,7 @@ func fitFrom(p *kernels.Problem, ties []kernels.Tie, start []float64, hessian st
 		return nil, nil, err
 	}
 	e.bare = bare
-	if start != nil && e.search.space == rowSpace { // its unknowns do not reach every start
+	if start != nil && e.search.space == rowSpace { // row space does not contain every start
 		e.newSearch(krylov)
 		if p.P <= fullWeights {
 			e.newSearch(weightSpace)
@@ -301,9 +300,9 @@ func fitFrom(p *kernels.Problem, ties []kernels.Tie, start []float64, hessian st
 	return f, e, err
 }
 
-// plan is the Hessian that p asks for; 'auto' is "full", "rows" (n x n), "arrow" (leaves
-// eliminated) or "rest" (low rank, and the diagonal of what that leaves out). The search may
-// have to reach any weights: that of the rows does not.
+// plan returns the Hessian that p asks for; 'auto' is "full", "rows" (n x n), "arrow" (leaves
+// eliminated) or "rest" (low rank plus the diagonal of what that leaves out). anywhere means that
+// the search must reach any weights, which row space does not contain.
 func plan(p *kernels.Problem, ties []kernels.Tie, anywhere bool) (string, *split) {
 	h := p.Options.Hessian
 	if h != "" && h != "auto" {
@@ -324,10 +323,10 @@ func plan(p *kernels.Problem, ties []kernels.Tie, anywhere bool) (string, *split
 	return "rest", nil
 }
 
-// mostBlock is the largest block by which variances are learnt where the covariance is not kept.
+// mostBlock is the largest block for which variances are learnt although the covariance is not kept.
 const mostBlock = 2500
 
-// eliminates says whether variances can be learnt by elimination although p's covariance is too
+// eliminates reports whether variances can be learnt by elimination although p's covariance is too
 // large to be kept.
 func eliminates(p *kernels.Problem, ties []kernels.Tie) bool {
 	if p.Normal.Form != gauss.Diagonal || len(ties) > 0 {
@@ -337,7 +336,7 @@ func eliminates(p *kernels.Problem, ties []kernels.Tie) bool {
 	return s != nil && len(s.block) <= mostBlock && 2*len(s.block) <= p.P
 }
 
-// called is what a user calls a Hessian.
+// called returns the name of a Hessian for users.
 func called(h string) string {
 	switch h {
 	case "rows", "rest":
@@ -440,7 +439,7 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 	return e.result(ev, steps, e.search.Status, note)
 }
 
-// fitLearning is fit with numbers of the prior or the likelihood that are learnt.
+// fitLearning is fit with parameters of the prior or the likelihood to be learnt.
 func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 	h, err := newLearner(e)
 	if err != nil {
@@ -510,13 +509,13 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 			e.said = kernels.Join(e.said, strings.TrimPrefix(f.Status, before+"; "))
 		}
 		if !e.x.Options.Integrate && h.pass == nil && len(h.Names) > 0 && h.exact() && h.Single(nil, h.at.vars(), h.root.Of.Var) {
-			e.said = kernels.Join(e.said, mode.NotAveraged) // where it was asked for this fit does not say so itself
+			e.said = kernels.Join(e.said, mode.NotAveraged) // if asked for, this fit does not say so itself
 		}
 	}
 	return f, err
 }
 
-// note keeps in f what was learnt of variances.
+// note records in f what was learnt of variances.
 func (h *learner) note(f *kernels.Fit, around *spread) {
 	x := h.x
 	if v, ok := h.Default(h.theta); ok {
@@ -557,8 +556,8 @@ type evidence struct {
 	log float64
 }
 
-// climbTo finds the mode from weights start, or from where the search stands, and the
-// Gaussian there.
+// climbTo finds the mode from weights start, or from the search's present point if nil, and
+// returns the Gaussian there.
 func (e *engine) climbTo(start []float64) (*evidence, error) {
 	s := e.search
 	s.restart(start)
@@ -568,7 +567,7 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 	return e.here()
 }
 
-// here is the Gaussian at the mode where the search stands.
+// here returns the Gaussian at the search's present point, a mode.
 func (e *engine) here() (*evidence, error) {
 	s := e.search
 	e.assembled = s.Status == "" && s.exact
@@ -584,8 +583,8 @@ func (e *engine) here() (*evidence, error) {
 	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet}, nil
 }
 
-// highest is the Gaussian at the best mode that can be found, ev the one where the search
-// stands, and what to say about the others.
+// highest returns the Gaussian at the best mode that can be found, and a note about the others;
+// ev is the Gaussian at the search's present point.
 func (e *engine) highest(ev *evidence) (*evidence, string, error) {
 	l, bumpy := e.lik.(lik.Bumpy)
 	if !bumpy || e.search.Status != "" {
@@ -603,10 +602,10 @@ func (e *engine) highest(ev *evidence) (*evidence, string, error) {
 	return c.ev, r.Note(), err
 }
 
-// climber is an engine as a mode.Climber.
+// climber makes an engine a mode.Climber.
 type climber struct {
 	*engine
-	ev   *evidence // where the search stands, nil if not known
+	ev   *evidence // at the search's present point, nil if not known
 	rows *kernels.Batch
 }
 
@@ -649,14 +648,14 @@ func (c *climber) LogEvidence() (float64, error) {
 	return c.ev.log, nil
 }
 
-// at is the Gaussian at the weights of Model.At.
+// at returns the Gaussian at the weights of Model.At.
 func (e *engine) at() (*kernels.Fit, error) {
 	p := e.x
 	w := append([]float64(nil), e.root.Of.Mean...)
 	if err := p.Place(w, p.At); err != nil {
 		return nil, fmt.Errorf("at: %w", err)
 	}
-	if e.search.space == rowSpace { // its unknowns do not reach every w
+	if e.search.space == rowSpace { // row space does not contain every w
 		e.newSearch(krylov)
 	}
 	s := e.search
@@ -671,7 +670,7 @@ func (e *engine) at() (*kernels.Fit, error) {
 	return e.result(&evidence{bl, s.logPosterior() - 0.5*bl.logDet}, 0, "", "")
 }
 
-// result is the fit with posterior ev. status says why a search stopped early.
+// result returns the fit with posterior ev. status is the reason why a search stopped early.
 func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
 	post := gauss.NewDiagonal(ev.mean, nil)
 	if e.bare {
@@ -710,7 +709,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	return f, f.Check()
 }
 
-// lowNotes say what a Hessian that leaves curvature out does not learn, or learns all the same.
+// lowNotes returns notes about what a Hessian that leaves curvature out does or does not learn.
 func (e *engine) lowNotes() (notes []string) {
 	if !e.low() {
 		return nil

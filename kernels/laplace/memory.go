@@ -9,13 +9,13 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// gathers says whether rows that are read where they lie have to be copied: all but the products
-// in the space of the weights want them in one place.
+// gathers reports whether rows that are read in place have to be copied: everything except the
+// products in weight space needs them contiguous.
 func gathers(p *kernels.Problem, ties []kernels.Tie, h string) bool {
 	return p.InPieces() && (h != "full" || len(ties) > 0 || chooseSpace(p, h, p.Normal.Form) != weightSpace)
 }
 
-// reserve claims what a fit of p will hold at its most from the memory budget.
+// reserve reserves the peak memory of a fit of p from the memory budget.
 func reserve(p *kernels.Problem, ties []kernels.Tie, h string, leaves *split, bare bool) (*memory.Grant, error) {
 	n, w, nnz := float64(p.N), float64(p.P), float64(p.Values())
 	need := 12*n + 8*w
@@ -46,7 +46,7 @@ func reserve(p *kernels.Problem, ties []kernels.Tie, h string, leaves *split, ba
 	}
 	switch {
 	case full:
-		need += 3.5 * w * w // the root of the covariance, twice, and what the fit gives away
+		need += 3.5 * w * w // the root of the covariance, twice, and what the fit returns
 	case h == "rows":
 		need += 4*n*n + 2*min(w*n, maxKept)
 	case h == "lowrank" || h == "rest":

@@ -12,23 +12,23 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// A space is where Newton's equations are solved.
+// A space is the form in which Newton's equations are solved.
 type space int
 
 const (
 	weightSpace space = iota // p x p: B = I + Tᵀ XᵀWX T
 	rowSpace                 // n x n: B = I + W½ K W½, K = XΣ0Xᵀ
 	krylov                   // conjugate gradients on the p x p B, which is never formed
-	arrowSpace               // B less its largest diagonal block
+	arrowSpace               // B with its largest diagonal block eliminated
 )
 
-// maxRise is how far exp(s) may rise in one step of a link with an exponential:
-// e^5 = 148 times. Beyond, Newton's parabola says nothing about the exponential.
+// maxRise is how far s may rise in one step if the link has an exponential: e^5 = 148 times.
+// Beyond that, Newton's parabola says nothing about the exponential.
 const maxRise = 5
 
 // search finds the mode. In weightSpace and krylov the unknowns u are z, the whitened
-// weights, and η = base + X T z; in rowSpace u is a with z = TᵀXᵀa, η = base + K a.
-// Either way the log posterior is
+// weights, and η = base + X T z; in rowSpace u is a, with z = TᵀXᵀa and η = base + K a.
+// In either case the log posterior is
 //
 //	Σ log p(y_i | η_i) - ½ zᵀz
 type search struct {
@@ -42,32 +42,32 @@ type search struct {
 	u    []float64
 	pu   []float64  // zᵀz = uᵀ pu: u itself, or K a
 	now  mode.Point // at u
-	next mode.Point // where a step is tried
+	next mode.Point // at the trial point of a step
 
 	grad, du, dEta []float64
-	pd, dd         float64       // the slope and bend of ½ zᵀz along du
-	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace; krylov: that of n x n, if any
+	pd, dd         float64       // slope and curvature of ½ zᵀz along du
+	b              *dense.Matrix // the factored B, in weightSpace with columns in reverse order; krylov: that of n x n, if any
 	hess           *hessian      // weightSpace: XᵀWX
-	exact          bool          // b is that of the present point and root
-	factored       *gauss.Root   // weightSpace: the root that b was made with
-	of             int           // and which XᵀWX, by hess.made
-	k              *dense.Matrix // rowSpace, and krylov for a Gaussian by rows: K
-	kOf            []float64     // the prior variances of K, where it is diagonal
+	exact          bool          // b belongs to the present point and root
+	factored       *gauss.Root   // weightSpace: the root for which b was computed
+	of             int           // and the hess.made of its XᵀWX
+	k              *dense.Matrix // rowSpace, and krylov with "rows": K
+	kOf            []float64     // the prior variances of K, if the prior is diagonal
 	jacobi         []float64     // krylov: the diagonal of B
 	arrow          *arrow        // arrowSpace
-	sums           *sums         // in place of the rows of a Gaussian likelihood
+	sums           *sums         // replaces the rows of a Gaussian likelihood
 	sw             []float64     // W½ of the n x n B
 	w1, tried      []float64     // length p
 	n1, n2         []float64     // length n
 	cg             mode.Conjugate
-	once           *once     // of rows that are read once a step, nil where they are not
-	evaluated      []float64 // the weights where now is, empty if they are not known
+	once           *once     // for rows that are read once per step, else nil
+	evaluated      []float64 // the weights at which now is, empty if not known
 	loose          float64   // a tolerance above that of the options, 0 for none
-	most           int       // steps of a climb, 0 for MaxIter
-	floored        bool      // rows of negative curvature were taken as 0 in B
+	most           int       // Newton steps of a climb, 0 for MaxIter
+	floored        bool      // negative curvatures count as 0 in B
 }
 
-// newSearch makes a search in a space; rows says that a Gaussian by the n x n form is wanted.
+// newSearch creates a search in a space; rows says that the Gaussian is by the n x n form.
 func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, leaves *split, rows bool) *search {
 	s := &search{Problem: d, Newton: mode.NewNewton(&d.Options), data: mode.DataOf(d), root: t, space: sp}
 	s.data.Lik = l
@@ -109,7 +109,7 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 	return s
 }
 
-// setKernel makes K = XΣ0Xᵀ for the root as it is, of a diagonal or full prior.
+// setKernel computes K = XΣ0Xᵀ for the present root, of a diagonal or full prior.
 func (s *search) setKernel() {
 	prior := s.root.Of
 	if prior.Form != gauss.Diagonal {
@@ -124,8 +124,8 @@ func (s *search) setKernel() {
 	s.kOf = append(s.kOf[:0], prior.Var...)
 }
 
-// rescale makes K that of prior variances v where these are a multiple of what they were, but
-// for the intercept's; false where they are not.
+// rescale updates K to prior variances v if they are a multiple of the former ones, except for
+// the intercept's. It returns false if they are not.
 func (s *search) rescale(v []float64) bool {
 	if len(v) < 2 || len(s.kOf) != len(v) {
 		return false
@@ -155,7 +155,7 @@ func (s *search) rescale(v []float64) bool {
 	return true
 }
 
-// restart goes to weights w, in rowSpace or without any it stays at u.
+// restart moves to weights w; in rowSpace or if w is nil it stays at u.
 func (s *search) restart(w []float64) {
 	if s.space == rowSpace {
 		s.setKernel()
@@ -166,13 +166,13 @@ func (s *search) restart(w []float64) {
 		}
 		s.root.Solve(s.u, s.u)
 		if s.sums == nil && slices.Equal(w, s.evaluated) {
-			return // whatever the prior, the rows say what they said
+			return // the likelihood does not depend on the prior
 		}
 	}
 	s.stand()
 }
 
-// renew says that the columns have new values.
+// renew must be called after the columns got new values.
 func (s *search) renew() {
 	s.exact, s.factored, s.evaluated = false, nil, s.evaluated[:0]
 	s.once.forget()
@@ -187,7 +187,7 @@ func (s *search) renew() {
 	}
 }
 
-// stand takes predictor and likelihood at u.
+// stand computes predictors and likelihood at u.
 func (s *search) stand() {
 	s.evaluated = s.evaluated[:0]
 	if s.sums != nil {
@@ -204,7 +204,7 @@ func (s *search) stand() {
 	s.data.Evaluate(&s.now)
 }
 
-// toEta sets dst to the part of η that u makes.
+// toEta sets dst to the contribution of u to η.
 func (s *search) toEta(dst, u []float64) {
 	if s.space == rowSpace {
 		dense.Gemv(dst, s.k, u)
@@ -218,14 +218,14 @@ func (s *search) toEta(dst, u []float64) {
 	s.Mul(dst, s.w1)
 }
 
-// penalty is ½ zᵀz.
+// penalty returns ½ zᵀz.
 func (s *search) penalty() float64 { return 0.5 * dense.Dot(s.u, s.pu) }
 
-// logPosterior is the log of likelihood times prior density, less the prior's constant.
+// logPosterior returns the log of likelihood times prior density, without the prior's constant.
 func (s *search) logPosterior() float64 { return s.now.LogLik - s.penalty() }
 
-// assemble factors B for the curvatures at the present point: with their signs
-// where B is positive definite then, else with negative ones as 0.
+// assemble factors B for the curvatures at the present point. Negative ones keep their sign if
+// B is positive definite, otherwise they count as 0.
 func (s *search) assemble() error {
 	s.floored, s.exact = false, true
 	if s.space == rowSpace {
@@ -253,7 +253,7 @@ func (s *search) assemble() error {
 	return err
 }
 
-// assembleRows factors the n x n B, negative curvatures as 0.
+// assembleRows factors the n x n B, with negative curvatures as 0.
 func (s *search) assembleRows(curv []float64) error {
 	for i, c := range curv {
 		s.floored = s.floored || c < 0
@@ -271,18 +271,18 @@ func (s *search) assembleRows(curv []float64) error {
 }
 
 const (
-	// From this many weights on, steps of conjugate gradients with the factor of an
-	// earlier point are tried before a new one is made. One step reads X twice, 16 np
-	// bytes; the Gram matrix takes np² multiplications in registers: about p/100 steps
-	// cost as much as a factor.
+	// From this many weights on, conjugate gradients with the factor of an earlier point are
+	// tried before a new factorisation. One step reads X twice, 16 np bytes; the Gram matrix
+	// takes np² multiplications in registers: about p/100 steps cost as much as a
+	// factorisation.
 	staleWeights = 400
-	staleSteps   = 150 // weights for each step allowed
-	enough       = 0.2 // of the tolerance is what the last step may leave
+	staleSteps   = 150 // weights per step allowed
+	enough       = 0.2 // the last step may leave this share of the tolerance
 )
 
-// stale finds Newton's step by conjugate gradients, preconditioned with B at an
-// earlier point, or under an earlier prior whose XᵀWX is still there. It gives up
-// when that is no cheaper than a new factor.
+// stale computes Newton's step by conjugate gradients, preconditioned with B of an earlier point,
+// or with B of an earlier prior whose XᵀWX still exists. It gives up if that is no cheaper than
+// a new factorisation.
 func (s *search) stale() (ok bool, err error) {
 	if s.P < staleWeights || s.factored == nil || s.floored {
 		return false, nil
@@ -300,11 +300,11 @@ func (s *search) stale() (ok bool, err error) {
 		s.factored = s.root
 	}
 	s.exact = false
-	rel := max(math.Sqrt(s.Decrement), enough*s.Tol/s.Decrement) // Newton's step leaves more, or the mode is near enough then
+	rel := max(math.Sqrt(s.Decrement), enough*s.Tol/s.Decrement) // Newton's step leaves more, or else the mode is close enough
 	return s.conjugate(s.du, s.grad, min(0.1, rel), s.P/staleSteps), nil
 }
 
-// floor is the curvature with negative values as 0.
+// floor returns the curvatures with negative values as 0.
 func (s *search) floor() []float64 {
 	for i, c := range s.now.Curv {
 		s.floored = s.floored || c < 0
@@ -313,12 +313,12 @@ func (s *search) floor() []float64 {
 	return s.n1
 }
 
-// hessian is XᵀWX as it was last made.
+// hessian holds the XᵀWX computed last.
 type hessian struct {
 	*kernels.Problem
 	h       *dense.Matrix
-	w       []float64 // the W of h; empty before the first
-	made    int       // how many times h was made
+	w       []float64 // the W of h; empty before the first call of set
+	made    int       // how many times h was computed
 	scratch []float64
 }
 
@@ -326,8 +326,8 @@ func newHessian(d *kernels.Problem) *hessian {
 	return &hessian{Problem: d, h: d.Matrix(d.P, d.P), w: make([]float64, 0, d.N)}
 }
 
-// set makes h for W = diag(w). Where w is a multiple of the last one, as for a
-// Gaussian likelihood, so is h.
+// set computes h for W = diag(w), by scaling if w is a multiple of the last one, as it is for
+// a Gaussian likelihood.
 func (x *hessian) set(w []float64) {
 	if f, ok := multiple(w, x.w); ok {
 		if f != 1 {
@@ -346,7 +346,7 @@ func (x *hessian) set(w []float64) {
 	x.w = append(x.w[:0], w...)
 }
 
-// multiple finds f with a = f b, to rounding.
+// multiple finds f with a = f b, up to rounding.
 func multiple(a, b []float64) (f float64, ok bool) {
 	if len(a) != len(b) {
 		return 0, false
@@ -365,8 +365,8 @@ func multiple(a, b []float64) (f float64, ok bool) {
 	return f, f != 0 && special.Finite(f)
 }
 
-// factor sets b to the Cholesky factor of what whiten makes for W = diag(curv): with
-// the signs of curv if that is positive definite, else with negative ones as 0.
+// factor sets b to the Cholesky factor of what mode.Whiten returns for W = diag(curv). Negative
+// curvatures keep their sign if that is positive definite, otherwise they count as 0.
 func (x *hessian) factor(b *dense.Matrix, t *gauss.Root, curv []float64) (floored bool, err error) {
 	negative := false
 	for _, c := range curv {
@@ -388,7 +388,7 @@ func (x *hessian) factor(b *dense.Matrix, t *gauss.Root, curv []float64) (floore
 	return negative, mode.Factor(b)
 }
 
-// Direction sets du to Newton's step and dEta to what it does to η.
+// Direction sets du to Newton's step and dEta to the change of η.
 func (s *search) Direction() (slope float64, err error) {
 	slope, err = s.direction()
 	s.pd, s.dd = dense.Dot(s.pu, s.du), dense.Dot(s.du, s.du)
@@ -403,9 +403,9 @@ func (s *search) direction() (slope float64, err error) {
 		if err := s.assemble(); err != nil {
 			return 0, err
 		}
-		// (I + WK) a' = W(η - base) + l' less (I + WK) a is (I + WK) da = l' - a: the difference
-		// of two solutions would lose the digits that they share, which K may be large enough to
-		// need.
+		// (I + WK) a' = W(η - base) + l' minus (I + WK) a is (I + WK) da = l' - a. The difference
+		// of two solutions would lose the digits that they share, which a large K may make
+		// essential.
 		for i, u := range s.u {
 			s.du[i] = s.now.D1[i] - u
 		}
@@ -466,7 +466,7 @@ func (s *search) mulT(dst, v []float64) {
 	s.MulT(dst, v)
 }
 
-// solve sets dst = B⁻¹ g in the whitened weights, B = I + TᵀXᵀWXT as it was assembled.
+// solve sets dst = B⁻¹ g in the whitened weights, B = I + TᵀXᵀWXT as assembled.
 func (s *search) solve(dst, g []float64) {
 	switch s.space {
 	case weightSpace:
@@ -492,12 +492,12 @@ func (s *search) solve(dst, g []float64) {
 	}
 }
 
-// stiff is the largest W K of a row for which rowSolve takes a difference.
+// stiff is the largest W K of a row for which rowSolve computes a difference.
 const stiff = 1e8
 
-// rowSolve sets r = (I + WK)⁻¹ r, which is r - W½ B⁻¹ W½ K r. Where rows say so much more than the
-// prior that this difference is rounding it is W½ B⁻¹ W^-½ r, of rows that say next to nothing r.
-// kr is scratch.
+// rowSolve sets r = (I + WK)⁻¹ r, which is r - W½ B⁻¹ W½ K r. If rows are so much more informative
+// than the prior that this difference is rounding error it is W½ B⁻¹ W^-½ r, and r for rows with
+// next to no information. kr is scratch.
 func (s *search) rowSolve(r, kr []float64) {
 	far := false
 	for i, w := range s.sw {
@@ -533,7 +533,7 @@ func (s *search) rowSolve(r, kr []float64) {
 	}
 }
 
-// halfSolve sets y = W½ B⁻¹ W½ y, B the n x n form.
+// halfSolve sets y = W½ B⁻¹ W½ y with the n x n B.
 func (s *search) halfSolve(y []float64) {
 	for i, w := range s.sw {
 		y[i] *= w
@@ -545,7 +545,7 @@ func (s *search) halfSolve(y []float64) {
 	}
 }
 
-// applyB sets dst = B x without forming B, W floored at 0.
+// applyB sets dst = B x without forming B, with negative curvatures as 0.
 func (s *search) applyB(dst, x []float64) {
 	s.root.Mul(s.w1, x)
 	if s.n2 == nil {
@@ -561,18 +561,17 @@ func (s *search) applyB(dst, x []float64) {
 	}
 }
 
-// maxInner bounds the steps of conjugate gradients for one Newton step; a direction
-// found by fewer is one of ascent all the same.
+// maxInner bounds the steps of conjugate gradients per Newton step; a direction found by
+// fewer is still one of ascent.
 const maxInner = 500
 
-// conjugate solves B x = g by conjugate gradients, preconditioned with what is known
-// of B; false: not in the given number of steps.
+// conjugate solves B x = g by conjugate gradients, preconditioned with what is known of B. It
+// returns false if that takes more than the given number of steps.
 func (s *search) conjugate(x, g []float64, rel float64, steps int) bool {
 	return s.cg.Solve(x, g, rel, steps, s.applyB, s.precondition, s.late)
 }
 
-// precondition sets dst to the solution with the factor of B, in krylov with its
-// diagonal.
+// precondition sets dst to the solution with the factor of B, in krylov with its diagonal.
 func (s *search) precondition(dst, g []float64) {
 	if s.space == krylov {
 		for j, v := range g {
@@ -588,8 +587,8 @@ func (s *search) precondition(dst, g []float64) {
 
 func (s *search) late() bool { return s.Stop.Late() }
 
-// run climbs to the mode. Errors: a curvature that overflows, a likelihood that is not
-// finite at the start.
+// run climbs to the mode. Errors: a curvature that overflows, a likelihood that is not finite
+// at the start.
 func (s *search) run() error {
 	s.Newton, s.exact = mode.NewNewton(&s.Options), false
 	if s.most > 0 {
@@ -618,7 +617,7 @@ func (s *search) factorAtMode() error {
 	return s.assemble()
 }
 
-// Longest is how much of the step the first one is, for links with an exponential.
+// Longest returns the share of the step to try first, below 1 for links with an exponential.
 func (s *search) Longest() (t float64, capped bool) {
 	side, far := s.data.Lik.Traits().Growth, 0.0
 	if side == 0 {
@@ -630,14 +629,14 @@ func (s *search) Longest() (t float64, capped bool) {
 	return min(1, maxRise/far), true
 }
 
-// telling is from what share of what the prior says of its predictor on a row tells of it, and
-// bends the share of its curvature that may change in a step that is to be the last.
+// telling is the least information of a row about its predictor, relative to the prior's, that counts;
+// bends is the share of its curvature that may change in a step that is to be the last.
 const telling, bends = 0.01, 0.01
 
-// Curves says that rows which tell of their predictor tell another thing where Newton's step
-// ends. One row of 1e20 makes the log posterior so steep that a step of 1e-10 deviations moves
-// its predictor by 1; a little further on it says nothing, and the mode is where the others
-// have it.
+// Curves reports whether the curvature of informative rows changes where Newton's step ends. One
+// row with a value of 1e20 makes the log posterior so steep that a step of 1e-10 standard deviations
+// moves its predictor by 1; a little further the row carries no information, and the mode is where
+// the others put it.
 func (s *search) Curves() bool {
 	if s.sums != nil || s.data.Lik.Traits().Gaussian {
 		return false

@@ -6,25 +6,25 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// once is what a search has of a point before it asks for it. Of many rows with few columns a
-// step of Newton's method costs what it takes to read them, and most steps are taken whole. So
-// the predictors one whole step further, the likelihood there, Xᵀl' and XᵀWX are made of a block
-// of rows while it is in the cache, and are there where the step is taken.
+// once is what a search computes of a point ahead of time. With many rows and few columns a Newton
+// step costs as much as reading the rows, and most steps are taken whole. So the predictors one
+// whole step further, the likelihood there, Xᵀl' and XᵀWX are computed from a block of rows while
+// it is in the cache, and are ready when the step is taken.
 type once struct {
-	lazy    bool                                           // the step's part of the predictors waits until it is tried
-	due     bool                                           // it does
+	lazy    bool                                           // the step's change of the predictors is computed when it is tried
+	due     bool                                           // and is still to be computed
 	tried   bool                                           // the whole step of this direction was tried
-	at      bool                                           // grad is that of the present point
-	next    bool                                           // ahead is that of the point tried
+	at      bool                                           // grad belongs to the present point
+	next    bool                                           // ahead belongs to the point tried
 	grad    []float64                                      // Xᵀl'
-	ahead   []float64                                      // the same
+	ahead   []float64                                      // Xᵀl' at the point tried
 	slopes  *dense.Matrix                                  // by part of the rows
 	logLiks []float64                                      // by part
 	many    func(y, weight, s, d1, curv []float64) float64 // lik.Many
 	chord   chord
 }
 
-// newOnce is nil where it would not pay: the Hessian of a Gaussian likelihood is one for all.
+// newOnce returns nil if it would not pay: the Hessian of a Gaussian likelihood is the same everywhere.
 func newOnce(d *kernels.Problem, l lik.Likelihood) *once {
 	parts := d.GramParts()
 	if parts == 0 || l.Traits().Gaussian {
@@ -34,7 +34,7 @@ func newOnce(d *kernels.Problem, l lik.Likelihood) *once {
 		slopes: d.Matrix(parts, d.P), logLiks: make([]float64, parts)}
 }
 
-// waits says that a direction's part of the predictors is not made with it.
+// waits reports whether computing a direction's change of the predictors waits until it is tried.
 func (n *once) waits() bool {
 	if n == nil {
 		return false
@@ -43,24 +43,24 @@ func (n *once) waits() bool {
 	return n.lazy
 }
 
-// forget says that rows, likelihood or point are others.
+// forget must be called after rows, likelihood or point have changed.
 func (n *once) forget() {
 	if n != nil {
 		n.at, n.next, n.due = false, false, false
 	}
 }
 
-// begin is before a climb under l.
+// begin must be called before a climb under l.
 func (n *once) begin(l lik.Likelihood) {
 	if n != nil {
 		n.forget()
-		n.lazy = l.Traits().Growth == 0 // how long a step is depends on its predictors else
+		n.lazy = l.Traits().Growth == 0 // else the length of a step depends on its predictors
 		n.many = lik.Many(l)
 		n.chord = chord{share: maxLeft}
 	}
 }
 
-// move says that the step that was tried last is taken.
+// move must be called when the step tried last is taken.
 func (n *once) move() {
 	if n != nil {
 		n.grad, n.ahead = n.ahead, n.grad
@@ -68,7 +68,7 @@ func (n *once) move() {
 	}
 }
 
-// add adds to the slopes of a part those of rows x.
+// add adds the slopes of rows x to those of a part.
 func (n *once) add(x *dense.Matrix, part int, d1 []float64) {
 	sum := n.slopes.Row(part)
 	for i, d := range d1 {
@@ -76,7 +76,7 @@ func (n *once) add(x *dense.Matrix, part int, d1 []float64) {
 	}
 }
 
-// sum sets dst to the slopes of all parts.
+// sum sets dst to the sum of the slopes of all parts.
 func (n *once) sum(dst []float64) {
 	clear(dst)
 	for part := range n.slopes.Rows {
@@ -84,7 +84,7 @@ func (n *once) sum(dst []float64) {
 	}
 }
 
-// slopes is Xᵀl' at the present point; where it is not there, XᵀWX is made with it.
+// slopes returns Xᵀl' at the present point; if it has to be computed, XᵀWX may be computed with it.
 func (s *search) slopes() []float64 {
 	n := s.once
 	if !n.at {
@@ -102,7 +102,7 @@ func (s *search) slopes() []float64 {
 	return n.grad
 }
 
-// ahead looks at the whole step, and makes what comes next should it be taken.
+// ahead evaluates the whole step, and computes what is needed next if it is taken.
 func (s *search) ahead() {
 	n := s.once
 	fresh := n.due
@@ -137,7 +137,7 @@ func (s *search) ahead() {
 	n.next = true
 }
 
-// by makes h for W = diag(w), which before may make: see design.Columns.GramBy.
+// by computes h for W = diag(w), which before may compute: see design.Columns.GramBy.
 func (x *hessian) by(w []float64, before func(m *dense.Matrix, part, lo, hi int)) {
 	x.w = x.w[:0] // until it is whole
 	x.GramBy(x.h, w, before)

@@ -7,13 +7,13 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// widestShape is the deviation of a shape in units of its mean from which neither means anything: that of one whose
-// logarithm has the deviation 2.
+// widestShape is the standard deviation of a shape in units of its mean from which neither means anything:
+// that of a shape whose logarithm has standard deviation 2.
 const widestShape = 7.3
 
-// parameters notes in f what was learnt of dispersion and shape: where the dispersion was
-// integrated what that found, else by the curvature of the evidence in their logarithms, all
-// else held.
+// parameters records in f what was learnt of dispersion and shape: the result of integration if
+// they were integrated over, otherwise by the curvature of the evidence in their logarithms, with
+// all else fixed.
 func (h *learner) parameters(f *kernels.Fit, around *spread) error {
 	if k := h.dispersion; k >= 0 {
 		if at := len(h.Names); around != nil && at < len(around.mean) {
@@ -42,9 +42,9 @@ func (h *learner) parameters(f *kernels.Fit, around *spread) error {
 	return nil
 }
 
-// information is the curvature of the log evidence in θ_k, by a difference of slopes; NaN where
-// it is not known: at the end of the range, without all of the curvature, where time is up, and
-// where an evidence is dear, but for the noise of gaussian responses.
+// information returns the curvature of the log evidence in θ_k, by a difference of slopes. It is NaN
+// if not known: at the end of the range, without all of the curvature, if time is up, and if an
+// evidence is expensive, except for the noise of gaussian responses.
 func (h *learner) information(k int) (float64, error) {
 	const step = 0.1
 	theta, nan := slices.Clone(h.theta), math.NaN()

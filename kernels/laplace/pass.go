@@ -20,25 +20,25 @@ import (
 // maxPassWeights bounds the weights of a Pass: 8 p²/2 bytes, 100 MB.
 const maxPassWeights = 5000
 
-// Pass is what one pass over rows, which are not kept, says about the log likelihood near a
-// point: its value, slope and curvature there, and what the scales of standardised numbers
-// follow from. Passes over parts of the rows at one point merge to that over all of them,
-// whatever the parts and their order, to rounding; one without rows changes nothing.
+// Pass is what one pass over rows, which are not kept, yields about the log likelihood near a point:
+// its value, slope and curvature there, and the sums that determine the scales of standardised
+// numbers. Passes over parts of the rows at the same point merge to the pass over all of them, for
+// any parts in any order, up to rounding; a pass without rows changes nothing.
 //
-// The point is the weights of Model.Around, and 0 without it; a feature that Around does not
-// have is at its prior mean, or 0 where numbers are standardised. With an intercept the numbers of a column are taken less
-// the mean that Around remembers; a number that is missing counts as that mean until Solve
-// knows that of all rows. A feature that Around does not know joins when it is met.
+// The point is the weights of Model.Around, and 0 without it; a feature that Around does not have is
+// at its prior mean, or at 0 if numbers are standardised. With an intercept, the mean of a column of
+// numbers that Around remembers is subtracted; a missing number counts as that mean until Solve knows
+// the mean of all rows. A feature that Around does not know is added when it first occurs.
 //
-// Where prior variances are learnt it also says by what the curvature changes with the weights,
-// each row counting by the variance that its predictor has in Around.
+// If prior variances are learnt the pass also sums the derivative of the curvature in the weights,
+// each row weighted by the variance of its predictor under Around.
 //
-// With Options.Sites "ep" the Gaussian that stands for a row is that of expectation propagation
-// (sites) instead of the likelihood's value, slope and curvature at the point.
+// With Options.Sites "ep" each row is represented by the Gaussian site of expectation propagation
+// (site) instead of the likelihood's value, slope and curvature at the point.
 //
-// Memory: 4 p² bytes for p features, 5,000 at most, where variances are learnt or with sites
-// 12 p². Cost of a row of k entries: k²/2 multiplications, where variances are learnt k² more; with
-// sites k² and lik.Cavity.
+// Memory: 4 p² bytes for p features, at most 5,000; 12 p² if variances are learnt or with sites.
+// Cost of a row of k entries: k²/2 multiplications, k² more if variances are learnt; with sites k²
+// more and lik.Cavity.
 type Pass struct {
 	head
 	dict    kernels.Dict
@@ -47,29 +47,29 @@ type Pass struct {
 
 	logLik  float64
 	pearson lik.Pearson // at the point
-	at      []float64   // the point, by feature number, on numbers less shift
+	at      []float64   // the point, by feature number, for numbers less shift
 	shift   []float64
 	slope   []float64
 	curv    []float64 // packed lower triangle, by feature number
 
 	entries int64     // of all rows
-	bend    []float64 // where a prior is learnt: Σ q x dW/dη, of variances q of the predictor under cov
-	known   float64   // with sites: Σ τ q, what they say of the weights in units of cov
-	rounds  float64   // Σ τ Σ x² Var w, of what known is the rest: it has that many times more rounding
-	bare    int64     // with sites: rows without a cavity, which have Laplace's
+	bend    []float64 // if a prior is learnt: Σ q x dW/dη, with q the variances of the predictor under cov
+	known   float64   // with sites: Σ τ q, their information about the weights in units of cov
+	rounds  float64   // Σ τ Σ x² Var w; known is what cancellation leaves of it, and has the rounding error of this sum
+	bare    int64     // with sites: rows without a cavity, which use Laplace's site
 	around  starting
 
-	model   *kernels.Model     // nil after decoding: no more rows
+	model   *kernels.Model     // nil after decoding: no more rows can be added
 	weights map[string]float64 // of Around
-	shifted int                // how many features have a shift
-	cov     *dense.Matrix      // of Around, at the point's coordinates; nil for none
+	shifted int                // number of features with a shift
+	cov     *dense.Matrix      // of Around, in the point's coordinates; nil if there is none
 	third   third
 	many    func(y, weight, s, d1, curv []float64) float64             // lik.Many
 	excess  func(sum *lik.Pearson, o lik.Obs, s, rows, within float64) // lik.PearsonOf
 	work    passWork
 }
 
-// head is what passes must agree in.
+// head is what passes must have in common to be merged.
 type head struct {
 	tally.Head
 	learns bool // prior variances
@@ -88,24 +88,24 @@ func headOf(m *kernels.Model) head {
 	return head{tally.HeadOf(m), m.LearnsPrior(), bySites(m)}
 }
 
-// passWork is memory for a batch.
+// passWork is scratch memory for a batch.
 type passWork struct {
 	z, gram          *dense.Matrix // of rows that have all features: columns less their shifts
 	whole            bool          // no entry of z is missing
-	ones, eta, slope []float64     // by row: 1, the predictor, and log p's slope in it
+	ones, eta, slope []float64     // by row: 1, the predictor, and the slope of log p in it
 	cov, covz        *dense.Matrix // of these features, and times z
 	vars             []float64     // by row: the variance of its predictor under cov
-	apart            []float64     // and what it were if weights were independent
-	w                []float64     // of all rows: their curvature, NaN where they are left out
-	third            []float64     // by what it changes
-	fs               []uint32      // entries of rows, and where each row's end
+	apart            []float64     // and what it would be if weights were independent
+	w                []float64     // of all rows: their curvature, NaN if they are left out
+	third            []float64     // and its derivative
+	fs               []uint32      // entries of rows, and where each row's entries end
 	xs               []float64
 	ends             []int
 	tally            tally.Work
 }
 
-// NewPass is a pass without rows. Errors: a model with a shape or correlations that are learnt,
-// or whose likelihood may have several modes; the cause of ctx when it is cancelled.
+// NewPass returns a pass without rows. Errors: a model whose shape or correlations are learnt, or
+// whose likelihood may have several modes; the cause of ctx if it is cancelled.
 func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -129,8 +129,8 @@ func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
 	return s, s.begin(halt)
 }
 
-// begin sets the point for the features there are: those of Around, before any rows, so that
-// parts agree in it.
+// begin sets the point for the existing features, those of Around, before any rows, so that all
+// parts agree on it.
 func (s *Pass) begin(halt *stop.Stop) error {
 	if err := s.grow(); err != nil {
 		return err
@@ -151,17 +151,17 @@ func (s *Pass) begin(halt *stop.Stop) error {
 	return s.spread(halt)
 }
 
-// center is the mean that Around remembers of a column of numbers, 0 for none.
+// center returns the mean that Around remembers of a column of numbers, 0 if there is none.
 func (s *Pass) center(column string) float64 { return s.model.Around.Number(column).Mean().Center }
 
-// stand adds to the weight of `column IS NULL` what the number there adds that stands for it.
+// stand adds to the weight of `column IS NULL` the contribution of the number that stands for the missing one.
 func (s *Pass) stand(id int) {
 	if column, j, ok := s.column(id); ok {
 		s.at[id] += s.weights[column] * (s.center(column) - s.shift[j])
 	}
 }
 
-// column is that of numbers, feature j, for which feature id says that there is none.
+// column returns the column of numbers, feature j, that feature id marks as missing.
 func (s *Pass) column(id int) (name string, j int, ok bool) {
 	if name, ok = strings.CutSuffix(string(s.dict.Name(uint32(id))), kernels.IsNull); ok {
 		var at uint32
@@ -194,7 +194,7 @@ func checkPass(m *kernels.Model) error {
 	return tally.Refuse(m)
 }
 
-// grow makes room for the features that joined.
+// grow makes room for features that were added.
 func (s *Pass) grow() error {
 	n, p := len(s.at), s.dict.Len()
 	if n == p {
@@ -232,28 +232,28 @@ func (s *Pass) grow() error {
 	return nil
 }
 
-// Features are numbered by the dictionary.
+// Features returns the dictionary that numbers the features.
 func (s *Pass) Features() *kernels.Dict { return &s.dict }
 
-// Skip counts rows that were left out.
+// Skip counts n rows as left out.
 func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
 
-// Counts are the rows, and those that were left out.
+// Counts returns the number of rows, and of those that were left out.
 func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
 
-// Columns are those of the rows, nil where none are remembered.
+// Columns returns the columns of the rows, nil if none are remembered.
 func (s *Pass) Columns() []kernels.FitColumn { return s.counted.Columns() }
 
-// Weights is how many features there are.
+// Weights returns the number of features.
 func (s *Pass) Weights() int { return len(s.at) }
 
-// Learns says whether prior variances are learnt.
+// Learns reports whether prior variances are learnt.
 func (s *Pass) Learns() bool { return s.learns }
 
-// Sites says whether the Gaussians that stand for rows are those of expectation propagation.
+// Sites reports whether rows are represented by the sites of expectation propagation.
 func (s *Pass) Sites() bool { return s.sites }
 
-// Size is the memory held, in bytes.
+// Size returns the memory held, in bytes.
 func (s *Pass) Size() int64 {
 	size := s.dict.Size() + 8*int64(cap(s.curv)+5*cap(s.at)+7*cap(s.totals.Numbers)) + 500
 	if s.cov != nil {
@@ -262,7 +262,7 @@ func (s *Pass) Size() int64 {
 	return size
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (s *Pass) Clone() *Pass {
 	c := *s
 	c.dict, c.counted = s.dict.Clone(), s.counted.Clone()
@@ -273,8 +273,8 @@ func (s *Pass) Clone() *Pass {
 	return &c
 }
 
-// Update adds the rows of b. With skip, rows outside the support are counted and left out,
-// else the first one ends the update with an error that Is kernels.ErrRow.
+// Update adds the rows of b. With skip, rows outside the support are counted and left out;
+// otherwise the first one ends the update with an error that Is kernels.ErrRow.
 func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -323,7 +323,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 	return nil
 }
 
-// shiftedIn is how many of the features have a shift.
+// shiftedIn returns how many of the features have a shift.
 func (s *Pass) shiftedIn(fs []uint32) (k int) {
 	for _, f := range fs {
 		if s.shift[f] != 0 {
@@ -333,7 +333,7 @@ func (s *Pass) shiftedIn(fs []uint32) (k int) {
 	return k
 }
 
-// byRow adds rows entry by entry; those whose curvature is NaN are left out.
+// byRow adds rows entry by entry; rows whose curvature is NaN are left out.
 func (s *Pass) byRow(halt *stop.Stop, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
 	w.eta, w.slope = slices.Grow(w.eta[:0], n)[:n], slices.Grow(w.slope[:0], n)[:n]
@@ -388,9 +388,9 @@ func (s *Pass) byRow(halt *stop.Stop, b *kernels.Batch) error {
 	return nil
 }
 
-// addRow adds a row to those being worked on: in the order of its features, so that what it adds
-// to a row of the curvature lies before its diagonal, and less the shifts, where a number that is
-// missing then is 0, and one without an entry minus its shift.
+// addRow adds a row to the scratch memory, sorted by feature, so that its contribution to a row of
+// the curvature lies before the diagonal. Shifts are subtracted: a missing number becomes 0, and a
+// feature without an entry minus its shift.
 func (s *Pass) addRow(fs []uint32, xs []float64) {
 	w, met, from := &s.work, 0, len(s.work.fs)
 	for k, f := range fs {
@@ -414,7 +414,7 @@ func (s *Pass) addRow(fs []uint32, xs []float64) {
 	}
 }
 
-// insert puts an entry into the row that begins at from, where it belongs.
+// insert inserts an entry in order into the row that begins at from.
 func (w *passWork) insert(from int, f uint32, x float64) {
 	k := len(w.fs)
 	w.fs, w.xs = append(w.fs, f), append(w.xs, x)
@@ -424,7 +424,7 @@ func (w *passWork) insert(from int, f uint32, x float64) {
 	w.fs[k], w.xs[k] = f, x
 }
 
-// evaluate computes the likelihood of row i at a predictor, whose curvature it notes.
+// evaluate evaluates the likelihood of row i at a predictor, and records its curvature.
 func (s *Pass) evaluate(b *kernels.Batch, i int, eta float64) (d1 float64) {
 	o := b.Obs(i)
 	if s.sites && s.cov != nil && s.work.vars[i] > 0 {
@@ -449,16 +449,16 @@ func (s *Pass) evaluate(b *kernels.Batch, i int, eta float64) (d1 float64) {
 	return d1
 }
 
-// bends says whether third derivatives are summed.
+// bends reports whether third derivatives are summed.
 func (s *Pass) bends() bool { return s.cov != nil && !s.sites }
 
-// site takes the Gaussian that stands for row i where its predictor is N(eta, vars[i]), whose
-// precision it notes; false where there is none. With the cavity N(m, v), the moments there and
-// r the ratio of the variances the site has the precision β/r, and at eta the slope α and the height
+// site computes the Gaussian site of row i, whose predictor is N(eta, vars[i]), and records its
+// precision; it returns false if there is none. With the cavity N(m, v), its moments, and r the ratio
+// of the variances, the site has precision β/r, and at eta the slope α and the height
 // log Z - ½ log r + ½ v α².
 //
-// Source: Rasmussen and Williams (2006), section 3.6, with each row's site the one that agrees
-// with the posterior, so that no site has to be kept.
+// Source: Rasmussen and Williams (2006), section 3.6, with each row's site the one that is
+// consistent with the posterior, so that no site has to be kept.
 func (s *Pass) site(o lik.Obs, i int, eta float64) (slope float64, ok bool) {
 	q := s.work.vars[i]
 	_, v, t, ok := lik.Cavity(s.model.Lik, o, eta, q)
@@ -472,7 +472,7 @@ func (s *Pass) site(o lik.Obs, i int, eta float64) (slope float64, ok bool) {
 	return t.Alpha, true
 }
 
-// say counts what a precision of row i says of the weights.
+// say adds the information of row i, a precision, about the weights.
 func (s *Pass) say(precision float64, i int) {
 	s.known += precision * s.work.vars[i]
 	s.rounds += precision * s.work.apart[i]
@@ -483,7 +483,7 @@ func packed(f, g uint32) int {
 	return i*(i+1)/2 + j
 }
 
-// squares adds to those of features that are no numbers.
+// squares adds the rows of b to the squares of features.
 func (s *Pass) squares(b *kernels.Batch) {
 	for j, column := range b.Columns {
 		f := b.Shared[j]
@@ -522,9 +522,9 @@ func (s *Pass) numbers(b *kernels.Batch, whole bool) {
 	s.work.tally.Numbers(&s.totals, &s.dict, b, s.work.w)
 }
 
-// Merge adds the rows of src, a pass at the same point; src is not changed.
-// Errors: one at another point, of another likelihood, or with columns of another kind; the cause of ctx, which leaves s half
-// merged.
+// Merge adds the rows of src, a pass at the same point; src is not changed. Errors: a pass at
+// another point, of another likelihood, or with columns of another kind; the cause of ctx, which
+// leaves s partly merged.
 func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)

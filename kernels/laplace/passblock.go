@@ -11,8 +11,8 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// ByColumn says that rows which have all features are worked on by column: predictor, slope and
-// moments are then long sums over what is near in memory.
+// ByColumn reports that rows which have all features are processed by column: predictor, slope
+// and moments are then long sums over adjacent memory.
 func (s *Pass) ByColumn() bool { return true }
 
 // block adds rows that have all features.
@@ -68,8 +68,8 @@ func (s *Pass) block(halt *stop.Stop, b *kernels.Batch) error {
 func (s *Pass) columns(b *kernels.Batch) *dense.Matrix {
 	n, k, w := b.Len(), len(b.Shared), &s.work
 	if w.z == nil || w.z.Rows != k || w.z.Cols < n {
-		// an odd number of cache lines from row to row: a power of two would put all
-		// beginnings in the same place of a cache
+		// an odd number of cache lines from row to row: with a power of two all rows would begin
+		// at the same place of a cache
 		w.z = dense.New(k, 8*(n/8|1)+16)
 	}
 	z := w.z.Slice(0, k, 0, n)
@@ -88,7 +88,7 @@ func (s *Pass) columns(b *kernels.Batch) *dense.Matrix {
 	return z
 }
 
-// complete sets what is missing to 0, which is the mean, and the predictors of these rows anew.
+// complete sets missing numbers to 0, which is the mean, and recomputes the predictors of these rows.
 func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 	eta := s.work.eta
 	for i, v := range eta {
@@ -106,8 +106,8 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 	}
 }
 
-// evaluateAll computes the likelihood of all rows at their predictors, but of those whose curvature is
-// NaN.
+// evaluateAll evaluates the likelihood of all rows at their predictors, except of those whose
+// curvature is NaN.
 func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
 	if s.excess != nil {
@@ -140,7 +140,7 @@ func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) error {
 	return nil
 }
 
-// variances sets those of the predictors of rows whose columns of the features shared are z.
+// variances sets those of the predictors of rows; z are their columns of the features shared.
 func (s *Pass) variances(shared []uint32, z *dense.Matrix) {
 	w, k, n := &s.work, len(shared), z.Cols
 	if w.cov == nil || w.cov.Rows != k {
@@ -172,7 +172,7 @@ func (s *Pass) variances(shared []uint32, z *dense.Matrix) {
 	}
 }
 
-// wholeNumbers is numbers of the n rows of z, which weigh 1.
+// wholeNumbers is numbers for the n rows of z, which have weight 1.
 func (s *Pass) wholeNumbers(shared []uint32, n int) {
 	w, rows := &s.work, float64(n)
 	for j, f := range shared {
@@ -181,9 +181,9 @@ func (s *Pass) wholeNumbers(shared []uint32, n int) {
 		}
 		column := w.z.Row(j)[:n]
 		origin, sum, square := 0.0, dense.Dot(w.ones[:n], column), dense.Dot(column, column)
-		if sum*sum > 0.5*rows*square { // far from 0, where the variance would be lost
+		if sum*sum > 0.5*rows*square { // far from 0, where cancellation would lose the variance
 			origin = column[0]
-			less := w.eta[:n] // which has done its work
+			less := w.eta[:n] // no longer needed
 			copy(less, column)
 			dense.Axpy(-origin, w.ones[:n], less)
 			sum, square = dense.Dot(w.ones[:n], less), dense.Dot(less, less)

@@ -8,12 +8,12 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// passMark begins a pass in bytes; the last one is the version of the layout.
+// passMark begins an encoded pass; its last byte is the version of the layout.
 const passMark = "bglm pass\x05"
 
 var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed on their way")
 
-// Bytes is the pass in bytes, equal on all machines, that DecodePass reads (package wire).
+// Bytes encodes the pass, equally on all machines, for DecodePass (package wire).
 func (s *Pass) Bytes() []byte {
 	w := wire.New(passMark, s.Size())
 	w.Head(s.Head)
@@ -43,8 +43,8 @@ func (s *Pass) Bytes() []byte {
 	return w.Sum()
 }
 
-// DecodePass reads Bytes. It may be merged and solved, but learns from no more rows.
-// Errors: bytes that are none, or of another version.
+// DecodePass reads Bytes. The pass may be merged and solved, but accepts no more rows.
+// Errors: bytes that are not a pass, or of another version.
 func DecodePass(b []byte) (*Pass, error) {
 	r, err := wire.Open(b, passMark, errPass)
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Learning by passes. With value, slope g and curvature H of the log likelihood at a point u the
+// Learning by passes. With value, slope g and curvature H of the log likelihood at a point u, the
 // log evidence under prior variances θ is, to second order about u,
 //
 //	max_w [ℓ + gᵀ(w-u) - ½ (w-u)ᵀH(w-u) - ½ (w-μ0)ᵀΛ0(w-μ0)] - ½ log |I + Σ0H| - ½ tᵀ(w-u)
 //
-// with t = Σ q x dW/dη, by what log |Λ0 + H| changes with the weights, q = xᵀΣx being the variances
-// of the predictors. It needs no rows. Where u is the mode under θ, and q of the posterior there,
-// its slope in θ is that of the Laplace evidence itself (learner): steps of u and θ together,
-// a pass each, end where the rows kept would.
+// with t = Σ q x dW/dη, the derivative of log |Λ0 + H| in the weights, and q = xᵀΣx the variances
+// of the predictors. It needs no rows. If u is the mode under θ, and q belongs to the posterior there,
+// its slope in θ is that of the Laplace evidence itself (learner): joint steps of u and θ, one per
+// pass, converge to the same point as with the rows kept.
 
-// starting is what a pass keeps of Around for those who learn: prior variances to begin with, and
-// of how many rows its covariance is. No rows: it has none. sum is that of the weights' variances,
-// by which two covariances are told apart.
+// starting is what a pass keeps of Around for learning: initial prior variances, and the number of
+// rows behind its covariance, 0 if there is none. sum is the sum of the weights' variances, by which
+// two covariances are told apart.
 type starting struct {
 	rows, variance, sum float64
 	by                  kernels.ColumnPriors
@@ -50,7 +50,7 @@ func startOf(f *kernels.Fit) (s starting) {
 	return s
 }
 
-// of is the variance to begin with of a group of weights, 0 where there is none.
+// of returns the initial variance of a group of weights, 0 if there is none.
 func (s *starting) of(group string) float64 {
 	if s.rows == 0 || group == "" {
 		return s.variance
@@ -61,8 +61,8 @@ func (s *starting) of(group string) float64 {
 	return 0
 }
 
-// spread makes the covariance of Around at the point's coordinates, as begin brings its weights
-// there. Cost: p³.
+// spread computes the covariance of Around in the point's coordinates, to which begin transforms its
+// weights. Cost: p³.
 func (s *Pass) spread(halt *stop.Stop) error {
 	if !s.learns && !s.sites || s.model.Around == nil || s.model.Lik.Traits().Gaussian {
 		return nil
@@ -100,12 +100,12 @@ func (s *Pass) spread(halt *stop.Stop) error {
 	}
 	s.cov = dense.NewUnder(halt, p, p)
 	dense.MulTB(s.cov, root, root)
-	s.cov.Stop = nil // rows come under contexts of their own
+	s.cov.Stop = nil // rows come with contexts of their own
 	return nil
 }
 
-// variance is that of the predictor of a row of features fs and values xs under the covariance of
-// Around, and what it were if weights were independent; features that it does not have add nothing.
+// variance returns the variance of the predictor of a row with features fs and values xs under the
+// covariance of Around, and what it would be with independent weights; unknown features add nothing.
 func (s *Pass) variance(fs []uint32, xs []float64) (q, apart float64) {
 	for k, f := range fs {
 		if int(f) >= s.cov.Rows {
@@ -123,7 +123,7 @@ func (s *Pass) variance(fs []uint32, xs []float64) (q, apart float64) {
 	return q, apart
 }
 
-// fit takes the step.
+// fit computes the step.
 func (n *newtonStep) fit() (*kernels.Fit, error) {
 	q := n.q
 	root, err := q.Normal.Root()
@@ -136,7 +136,7 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	}
 	w := n.totals.Weight
 	n.squares = max(-2*n.noise*(n.logLik+0.5*w*math.Log(2*math.Pi*n.noise)), 0)
-	if n.around.rows > 0 { // its covariance as that of all rows would be
+	if n.around.rows > 0 { // scales its covariance to that of all rows
 		share := min(1, n.around.rows/float64(n.totals.Rows))
 		for j := range n.bent {
 			n.bent[j] *= share
@@ -199,15 +199,15 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	return f, nil
 }
 
-// separated is what a status says where the mode predicts the responses at less than a nat a weight, and at
-// less than nearlyNone a row, which few rows do not: all that the rows say of the weights lies in few. Rows that
-// are kept are held against the Gaussian itself.
+// separated is the status note if the mode predicts the responses at less than a nat per weight and less
+// than nearlyNone per row, which few rows fail to do: then few rows determine the weights. Rows that are
+// kept are compared with the Gaussian itself.
 const nearlyNone = 0.02
 
 const separated = "the responses are almost separated: the likelihood is flat at the mode, where laplace's Gaussian is too wide; ep with prior_variance 'auto' of the rows in memory has the posterior"
 
-// learn goes to the θ where the next pass is to look: that of the highest evidence, or with
-// Integrate the mode of its posterior, where around is not nil. The log evidence is the highest.
+// learn moves to the θ for the next pass: that of highest evidence, or with Integrate the mode of its
+// posterior, in which case around is not nil. The log evidence is the highest.
 func (n *newtonStep) learn(h *learner) (ev *evidence, around *spread, note string, err error) {
 	starts := [][]float64{h.theta}
 	if len(h.Names) > 0 && n.around.rows > 0 {
@@ -241,7 +241,7 @@ func (n *newtonStep) learn(h *learner) (ev *evidence, around *spread, note strin
 	return &evidence{h.at.belief, highest}, around, note, nil
 }
 
-// try is the evidence at θ.
+// try returns the evidence at θ.
 func (n *newtonStep) try(h *learner, theta []float64) (float64, bool, error) {
 	if err := h.set(theta); err != nil {
 		return 0, false, err
@@ -254,11 +254,11 @@ func (n *newtonStep) try(h *learner, theta []float64) (float64, bool, error) {
 	return ev.log, special.Finite(ev.log), nil
 }
 
-// evidence is the Gaussian of the parabola under prior and likelihood of h.
+// evidence returns the Gaussian of the quadratic approximation under prior and likelihood of h.
 func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 	p, root := n.q.P, h.root
 	by, logLik := 1.0, n.logLik
-	if h.dispersion >= 0 { // Gaussian in the predictor
+	if h.dispersion >= 0 { // quadratic in the predictor
 		d := h.lik.(lik.Dispersed).Dispersion()
 		by, logLik = n.noise/d, -0.5*n.totals.Weight*math.Log(2*math.Pi*d)-0.5*n.squares/d
 	}
@@ -314,7 +314,7 @@ func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 	return &evidence{bl, log}, nil
 }
 
-// slopes adds what rows add to learner.slope.
+// slopes adds the contribution of the rows to learner.slope.
 func (n *newtonStep) slopes(h *learner, g, scale, dw []float64, gamma float64) {
 	p := n.q.P
 	if slices.ContainsFunc(n.bent, func(v float64) bool { return v != 0 }) {

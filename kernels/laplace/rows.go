@@ -8,13 +8,13 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// rowsAt is the Gaussian with the exact Hessian by the n x n form: with B = I + W½KW½ and
+// rowsAt returns the Gaussian with the exact Hessian by the n x n form: with B = I + W½KW½ and
 // M = W½B⁻¹W½,
 //
 //	Σ = Σ0 - Σ0 XᵀMX Σ0,  |I + Σ0H| = |B|
 //
-// What more than mean and determinant is asked for takes the inverse of B, once, before the
-// search goes on.
+// Variances take the inverse of B, computed once. They and the covariance must be requested before
+// the search moves on, which overwrites B.
 func (e *engine) rowsAt(w, curv []float64) (*belief, error) {
 	s, x := e.search, e.x
 	if s.space != rowSpace {
@@ -44,7 +44,7 @@ func (e *engine) rowsAt(w, curv []float64) (*belief, error) {
 		variance := make([]float64, x.P)
 		x.ColumnForms(variance, m)
 		for j, f := range variance {
-			// what rounding leaves of a variance that the data make tiny
+			// the least that rounding leaves of a variance that the data make tiny
 			v := e.root.Of.Var[j]
 			variance[j] = v * max(1-v*f, 1e-14)
 		}
@@ -70,12 +70,12 @@ func (e *engine) rowsAt(w, curv []float64) (*belief, error) {
 	return bl, nil
 }
 
-// certain is the least share that a row has in B_ii⁻¹ for its variance to be the difference
-// from 1: rounding is far below it.
+// certain is the least 1 - B⁻¹_ii of a row at which its variance is computed from that difference:
+// rounding error is far below it.
 const certain = 1e-6
 
-// rowVariances sets dst to the variances of the predictors, (1 - B⁻¹_ii)/W_i, and where that
-// is nothing but rounding to the diagonal of K - KMK.
+// rowVariances sets dst to the variances of the predictors, (1 - B⁻¹_ii)/W_i, or, if that is only
+// rounding error, to the diagonal of K - KMK.
 func (s *search) rowVariances(dst []float64, inv *dense.Matrix) {
 	const some = 128
 	var hard []int
@@ -102,8 +102,8 @@ func (s *search) rowVariances(dst []float64, inv *dense.Matrix) {
 	}
 }
 
-// rowsNormal is the posterior Σ0 - F Fᵀ, F = Σ0 Xᵀ W½ C⁻ᵀ for B = C Cᵀ, or what is kept of
-// it where that is too much.
+// rowsNormal returns the posterior Σ0 - F Fᵀ, F = Σ0 Xᵀ W½ C⁻ᵀ for B = C Cᵀ, or a low-rank
+// approximation if that is too large.
 func (e *engine) rowsNormal(bl *belief, curv []float64) (*gauss.Normal, error) {
 	s, x, v := e.search, e.x, e.root.Of.Var
 	if float64(x.P)*float64(x.N+1) <= maxKept {

@@ -11,14 +11,14 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// passTol is from how many posterior deviations to the mode on a pass is near enough: its
-// step ends at the square of that, its curvature is that share of a deviation's change off.
+// passTol is the distance to the mode, in posterior standard deviations, at which a pass has converged:
+// its step ends at the square of that, and the relative error of its curvature is of that order.
 const passTol = 1e-6
 
-// siteTol is the same for sites, whose passes come nearer by a factor instead of by squares.
+// siteTol is the same for sites, whose passes converge linearly instead of quadratically.
 const siteTol = 1e-8
 
-// tol is how near is near enough.
+// tol returns the distance at which a pass has converged.
 func (n *newtonStep) tol() float64 {
 	least := passTol
 	if n.sites {
@@ -27,10 +27,10 @@ func (n *newtonStep) tol() float64 {
 	return max(least, n.q.Options.Tol)
 }
 
-// off is by what share of all that they say of the weights the sites change where the posterior
-// becomes post: of tr(H Σ), which is the same in all coordinates. What is rounding is left out: a
-// sharp row's variance is what is left of much larger ones, which have as many digits fewer as the
-// covariance is ill-conditioned.
+// off returns how much the information of the sites about the weights changes if the posterior becomes
+// post, as a share of all of it: of tr(H Σ), which is the same in all coordinates. Rounding error is
+// excluded: a very informative row's variance is a difference of much larger numbers, with as many
+// digits fewer as the covariance is ill-conditioned.
 func (n *newtonStep) off(post *gauss.Normal) float64 {
 	if n.q.Lik.Traits().Gaussian {
 		return 0
@@ -45,25 +45,24 @@ func (n *newtonStep) off(post *gauss.Normal) float64 {
 	return max(math.Abs(n.known-known)-1e-12*n.rounds, 0) / max(known, 1)
 }
 
-// Step is Newton's step from where a pass looked.
+// Step is Newton's step from the point of a pass.
 type Step struct {
-	Fit *kernels.Fit // the Gaussian there
-	// Distance is that from the pass's point to the mode in posterior deviations, as the
-	// curvature has it, and LogPosterior the height of that point: log likelihood and prior.
+	Fit *kernels.Fit // the Gaussian at its end
+	// Distance is the distance from the pass's point to the mode in posterior standard deviations, by the
+	// curvature, and LogPosterior the height of that point: log likelihood plus log prior.
 	Distance, LogPosterior float64
 }
 
-// Solve takes Newton's step under model m, whose options are those that the pass was made
-// with. Fit has the mean where the step ends, the covariance of the curvature at the pass's
-// point, and the evidence by both; it has converged, and is Laplace's approximation, where
-// the point was within tol (1e-6) deviations of the mode. Prior variances and a dispersion that
-// are learnt are those of the highest evidence, or, with Integrate, integrated over, as by Fit:
-// of the log likelihood's parabola at the point, and the slope of log |Λ0 + H| there, which at
-// the mode has the evidence's own slope. Its result is Full. Cost: O(p³), where something is
-// learnt some tens of times.
+// Solve takes Newton's step under model m, whose options must be those of the pass. Fit has the
+// mean where the step ends, the covariance from the curvature at the pass's point, and the evidence
+// from both; it has converged, and is Laplace's approximation, if the point was within tol (1e-6)
+// standard deviations of the mode. Learnt prior variances and dispersion are those of the highest
+// evidence, or, with Integrate, integrated over, as by Fit: from the quadratic approximation of the
+// log likelihood at the point and the slope of log |Λ0 + H| there, whose slope at the mode is that
+// of the evidence. Its result is Full. Cost: O(p³), some tens of times that if anything is learnt.
 //
 // Errors: a model that differs from that of the pass, a point where the likelihood is not
-// finite; the cause of ctx when it is cancelled.
+// finite; the cause of ctx if it is cancelled.
 func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -109,7 +108,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 	return out, f.Check()
 }
 
-// scaleNote is kernels.Fit.ScaleNote of f.
+// scaleNote returns kernels.Fit.ScaleNote of f.
 func (s *Pass) scaleNote(f *kernels.Fit, m *kernels.Model, d *kernels.Dict) string {
 	if m.Options.Standardize {
 		return ""
@@ -131,7 +130,7 @@ func (s *Pass) scaleNote(f *kernels.Fit, m *kernels.Model, d *kernels.Dict) stri
 	return f.ScaleNote(rms, unit)
 }
 
-// newtonStep is a pass on the scales of the problem.
+// newtonStep is a pass in the scales of the problem.
 type newtonStep struct {
 	*Pass
 	q    *kernels.Problem
@@ -143,14 +142,14 @@ type newtonStep struct {
 	g, u    []float64     // slope and point, by column
 	bent    []float64     // the slope of log |Λ0 + H|
 	logLik  float64       // at the point
-	noise   float64       // the dispersion that these are of
+	noise   float64       // the dispersion to which these belong
 	squares float64       // Gaussian: Σ w (y - η)² at the point
 
 	distance, height float64 // of the last evidence
 }
 
-// A mix is how a column of the problem is made of the pass's: (z_j + a z_0 + b z_k)/c, where
-// z_0 is the intercept and z_k says that the number is missing, -1 for none.
+// A mix is a column of the problem in terms of the pass's columns: (z_j + a z_0 + b z_k)/c, where z_0
+// is the intercept and z_k marks the number as missing (k = -1 if there is no such column).
 type mix struct {
 	j, k    int
 	a, b, c float64
@@ -173,7 +172,7 @@ func (n *newtonStep) mix(col int) mix {
 	return m
 }
 
-// turn brings point, slope and curvature to the columns of the problem.
+// turn transforms point, slope and curvature to the columns of the problem.
 func (n *newtonStep) turn() {
 	p, d := n.q.P, len(n.at)
 	mixes := make([]mix, p)
@@ -215,7 +214,7 @@ func (n *newtonStep) turn() {
 			to[k] = unit / c.c * (value(row, c.j) + c.a*value(row, 0) + c.b*value(row, c.k))
 		}
 	}
-	// The point: weights of numbers first, whose shifts the others took up.
+	// The point: first the weights of numbers, whose shifts the other weights absorb.
 	for _, m := range mixes {
 		w := value(n.at, m.j)
 		if at, ok := place[0]; ok && !n.NoIntercept && m.j != 0 {

@@ -9,25 +9,25 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// A Gaussian likelihood needs no rows once their sums are known. With residuals r at weights
-// w0, weights W of the rows, noise variance D and w = w0 + δ
+// A Gaussian likelihood needs no rows once their sums are known. With residuals r at weights w0,
+// row weights W, noise variance D and w = w0 + δ
 //
 //	log p = -½ (Σ W log 2πD + (rᵀWr - 2 δᵀXᵀWr + δᵀXᵀWXδ)/D)
 //
-// XᵀWX is what elimination keeps by leaf, so that a look at other weights, prior variances or
-// noise costs as much as there are leaves. w0 is the first mode found: the squares there are
-// small, and their sum loses nothing to those of the responses.
+// XᵀWX is what elimination keeps by leaf, so an evaluation at other weights, prior variances or
+// noise costs as much as there are leaves. w0 is the first mode found: the sum of squares there
+// is small, so no digits are lost to the squares of the responses.
 type sums struct {
-	known   bool    // for the columns as they are
-	at      bool    // it was looked for a mode
+	known   bool    // for the present columns
+	at      bool    // w0 is a mode
 	weight  float64 // Σ W
 	squares float64 // rᵀWr
 	w0, g   []float64
-	step, h []float64 // δ and XᵀWXδ/D at the point last looked at
+	step, h []float64 // δ and XᵀWXδ/D at the last point evaluated
 	noise   float64   // D there
 }
 
-// newSums is nil where the likelihood is none, or rows are not eliminated.
+// newSums returns nil if the likelihood is not Gaussian or nothing is eliminated.
 func newSums(s *search) *sums {
 	if s.arrow == nil || !s.data.Lik.Traits().Gaussian {
 		return nil
@@ -36,7 +36,7 @@ func newSums(s *search) *sums {
 	return &sums{w0: make([]float64, p), g: make([]float64, p), step: make([]float64, p), h: make([]float64, p)}
 }
 
-// gather makes the sums over the rows at weights w.
+// gather computes the sums over the rows at weights w.
 func (s *search) gather(w []float64) {
 	m := s.sums
 	eta, one := make([]float64, s.N), make([]float64, s.N)
@@ -50,7 +50,7 @@ func (s *search) gather(w []float64) {
 			one[i] = s.Weight[i]
 		}
 		if one[i] == 0 {
-			r = 0 // whatever it says
+			r = 0 // whatever its response
 		}
 		m.weight += one[i]
 		m.squares += one[i] * r * r
@@ -93,7 +93,7 @@ func (s *search) evaluateSums(pt *mode.Point, u []float64) {
 
 // runSums is run without rows.
 func (s *search) runSums(check string) error {
-	if math.IsInf(s.now.LogLik, -1) { // which row it is
+	if math.IsInf(s.now.LogLik, -1) { // to find the row
 		pt, w := mode.NewPoint(s.N), make([]float64, s.P)
 		s.weights(w)
 		s.Predictor(pt.Eta, w)
@@ -116,11 +116,11 @@ func (s *search) runSums(check string) error {
 		s.gather(w)
 		s.stand()
 	}
-	s.stand() // where a step was looked at and not taken
+	s.stand() // the last step evaluated may not have been taken
 	return nil
 }
 
-// of is the sum of squares where it was last looked.
+// of returns the sum of squares at the last point evaluated.
 func (m *sums) of() float64 {
 	return max(m.squares+dense.Dot(m.step, m.h)*m.noise-2*dense.Dot(m.step, m.g), 0)
 }

@@ -8,14 +8,13 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// lag is by how much the mode of the weights is off the mean of a skew posterior, to the third
+// lag returns how far the mode of the weights is from the mean of a skew posterior, by the third
 // derivatives of the log likelihood:
 //
 //	½ Σ Xᵀ (q ∘ dW/dη),  q = diag(X Σ Xᵀ)
 //
-// nil where there are none. ev is the Gaussian where the search stands. Cost: O(n p²) for the
-// full form, which is that of a step of Newton's method, and for the others that of the variances
-// of all predictors.
+// It is nil if there are none. ev is the Gaussian at the search's present point. Cost: O(n p²) for the
+// full form, like a Newton step, and for the others that of the variances of all predictors.
 //
 // Source: [rue2009], section 3.2.3.
 func (h *learner) lag(ev *evidence) []float64 {
@@ -32,7 +31,7 @@ func (h *learner) lag(ev *evidence) []float64 {
 	return h.mulCovRows(ev, third)
 }
 
-// mulCovRows is Σ Xᵀ v.
+// mulCovRows returns Σ Xᵀ v.
 func (h *learner) mulCovRows(ev *evidence, v []float64) []float64 {
 	s := h.search
 	out, rhs := make([]float64, h.x.P), make([]float64, h.x.P)
@@ -42,18 +41,18 @@ func (h *learner) mulCovRows(ev *evidence, v []float64) []float64 {
 		return out
 	}
 	s.root.MulT(rhs, rhs)
-	s.Decrement = 1e-12 // conjugate gradients to the end
+	s.Decrement = 1e-12 // run conjugate gradients to the end
 	s.solve(out, rhs)
 	s.root.Mul(out, out)
 	return out
 }
 
-// Where the Hessian leaves curvature out, q does not have the posterior's variances.
+// If the Hessian leaves curvature out, q is not the variances of the posterior.
 const thirdNote = "third_order is left out: the Hessian lacks curvature, and so do the variances that it needs"
 
-// thirdOrder gives the Gaussian bl the mean to third order where the model asks for it, ev being
-// that of the mode where the search stands, bl's own or near the middle of the mixture that bl is;
-// note is what to say where that is not done.
+// thirdOrder gives the Gaussian bl the mean to third order if the model asks for it. ev is the Gaussian
+// at the mode, the search's present point: bl itself, or near the middle of the mixture that bl is.
+// note says why it was not done.
 func (h *learner) thirdOrder(bl *belief, ev *evidence) (out *belief, note string) {
 	if !h.x.Options.ThirdOrder {
 		return bl, ""
@@ -82,7 +81,7 @@ func (h *learner) thirdOrder(bl *belief, ev *evidence) (out *belief, note string
 	return &moved, ""
 }
 
-// turn makes the weights v that the search knows those of the fit, in place.
+// turn transforms weights v of the search to those of the fit, in place.
 func (t *tied) turn(v []float64) {
 	for _, s := range t.of {
 		a := s.matrix()

@@ -13,40 +13,40 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Correlated weights. The weights w that q columns have for one level are N(0, Ω). They are
-// learnt in coordinates in which all that is known of a diagonal prior holds: w = T U v with
+// Correlated weights. The weights w that q columns have for one level are N(0, Ω). They are learnt
+// in coordinates with a diagonal prior, so that all of its theory applies: w = T U v with
 //
 //	Ω = T (S C)(S C)ᵀ Tᵀ,  S C = U D^½,  v ~ N(0, D)
 //
-// where S are deviations, C the Cholesky factor of their correlations, U has a unit diagonal,
-// and T takes the mean of the numbers out of slopes, where the first column is an intercept:
-// deviations and correlations are those at the mean, and so do not depend on where the numbers
-// have their 0. The columns of the design are those of v, x' = Uᵀ Tᵀ x.
+// where S are standard deviations, C the Cholesky factor of their correlations, U has a unit diagonal,
+// and T centres the numbers of slopes if the first column is an intercept: standard deviations and
+// correlations are those at the mean, and so do not depend on the origin of the numbers. The columns
+// of the design are those of v, x' = Uᵀ Tᵀ x.
 //
-// Parameters of C are τ, a row z = sinh τ of it being (z, 1) / √(1 + zᵀz): with two columns the
-// correlation is tanh τ. With G = Ω⁻¹ M Ω⁻¹, M = Σ (w wᵀ + Σ_w - Ω) over the levels, the evidence
-// has the slope G S C in S C, to which belongs what the mode adds (learner).
+// The parameters of C are τ: with z = sinh τ a row of C is (z, 1) / √(1 + zᵀz); for two columns the
+// correlation is tanh τ. With G = Ω⁻¹ M Ω⁻¹, M = Σ (w wᵀ + Σ_w - Ω) over the levels, the slope of the
+// evidence in S C is G S C, plus the part through the mode (learner).
 
 // tie is one set of columns.
 type tie struct {
 	kernels.Tie
-	first  int       // place of its τ among the parameters, row by row of C
-	group  []int     // of each column, its deviation's
-	center []float64 // what T takes from each column, times the first one
+	first  int       // index of its first τ among the parameters, row by row of C
+	group  []int     // by column: the group of its standard deviation
+	center []float64 // what T subtracts from each column, times the first one
 	at     []int     // places of a level's entries in Val
 	x      []float64 // Tᵀ x there
-	tau    []float64 // as it was set, with
+	tau    []float64 // as set, with
 	root   []float64 // S C, row by row
 	u      []float64 // U
 }
 
-// tied are all sets.
+// tied holds all sets.
 type tied struct {
 	of      []*tie
-	problem *kernels.Problem // whose columns are those of v
+	problem *kernels.Problem // its columns are those of v
 }
 
-// newTied is p with columns of v at independent weights. Cost: O(nnz log nnz).
+// newTied returns p with columns of v, whose weights are independent. Cost: O(nnz log nnz).
 func newTied(p *kernels.Problem, ties []kernels.Tie) *tied {
 	t := &tied{}
 	type place struct{ tie, level, member int }
@@ -119,7 +119,7 @@ func (s entries) Swap(i, j int) {
 	s.val[i], s.val[j] = s.val[j], s.val[i]
 }
 
-// centre finds T, and makes x the entries Tᵀ x.
+// centre finds T, and replaces the entries x by Tᵀ x.
 func (s *tie) centre() {
 	q, n := len(s.Names), 0.0
 	for e := 0; e < len(s.x); e += q {
@@ -141,7 +141,7 @@ func (s *tie) centre() {
 	}
 }
 
-// add makes the parameters τ of h, of which the deviations are there already.
+// add adds the parameters τ to h, which already has the standard deviations.
 func (t *tied) add(h *learner) error {
 	for _, s := range t.of {
 		s.first, s.group = len(h.theta), nil
@@ -159,10 +159,10 @@ func (t *tied) add(h *learner) error {
 	return nil
 }
 
-// farTau is how far τ goes: correlations of ±0.99999.
+// farTau is the largest |τ|: correlations of ±0.99999.
 const farTau = 6
 
-// set goes to θ, and says whether the columns changed.
+// set moves to θ, and reports whether the columns changed.
 func (t *tied) set(theta []float64) (changed bool) {
 	for _, s := range t.of {
 		q := len(s.Names)
@@ -210,7 +210,7 @@ func (t *tied) set(theta []float64) (changed bool) {
 	return changed
 }
 
-// independent is θ with the logarithms of D for those of the deviations.
+// independent returns θ with the logarithms of D in place of those of the squares of S.
 func (t *tied) independent(theta []float64) []float64 {
 	theta = slices.Clone(theta)
 	for _, s := range t.of {
@@ -221,8 +221,8 @@ func (t *tied) independent(theta []float64) []float64 {
 	return theta
 }
 
-// slope sets the slopes of the evidence at ev in what was set: dw are the weights v, adj what the mode
-// adds, nil for none.
+// slope sets the slopes of the evidence at ev in the parameters of Ω: dw are the weights v, adj the
+// part through the mode, nil for none.
 func (t *tied) slope(g, scale []float64, ev *evidence, dw, adj []float64) {
 	for _, s := range t.of {
 		q := len(s.Names)
@@ -269,8 +269,8 @@ func (t *tied) slope(g, scale []float64, ev *evidence, dw, adj []float64) {
 	}
 }
 
-// prior is the log density of τ, with its slope added, where correlation matrices have a flat
-// one (LKJ with 1).
+// prior returns the log density of τ, and adds its slope, for a flat density of correlation
+// matrices (LKJ with 1).
 func (t *tied) prior(theta, slope []float64) (f float64) {
 	for _, s := range t.of {
 		q := len(s.Names)
@@ -292,7 +292,7 @@ func (t *tied) prior(theta, slope []float64) (f float64) {
 	return f
 }
 
-// params are the places of all τ.
+// params returns the indices of all τ.
 func (t *tied) params() (at []int) {
 	for _, s := range t.of {
 		for i := range len(s.Names) * (len(s.Names) - 1) / 2 {
@@ -302,7 +302,7 @@ func (t *tied) params() (at []int) {
 	return at
 }
 
-// covariance is Ω at the θ that was set, row by row.
+// covariance returns Ω at the present θ, row by row.
 func (s *tie) covariance() []float64 {
 	q := len(s.Names)
 	a := slices.Clone(s.root) // T S C
@@ -318,8 +318,8 @@ func (s *tie) covariance() []float64 {
 	return out
 }
 
-// spreads are the deviations of Ω by column, then the correlations and then the covariances
-// by pair, of all sets.
+// spreads returns, for each set, the standard deviations of Ω by column, then the correlations and
+// the covariances by pair.
 func (t *tied) spreads() (out []float64) {
 	for _, s := range t.of {
 		q := len(s.Names)
@@ -339,8 +339,8 @@ func (t *tied) spreads() (out []float64) {
 	return out
 }
 
-// known are mean and deviation of spreads where share is the relative deviation of the root of
-// a learnt variance: those of covariances are not known.
+// known returns mean and standard deviation of spreads, where share is the relative standard
+// deviation of the root of a learnt variance; those of covariances are not known.
 func (t *tied) known(share func(k int) float64) (out [2][]float64) {
 	out[0] = t.spreads()
 	out[1] = make([]float64, len(out[0]))
@@ -376,7 +376,7 @@ func (t *tied) variances(variance []float64) {
 	}
 }
 
-// deviations sets mean and deviation of those of the weights, by column, to those of spreads.
+// deviations sets mean and sd of the weights' standard deviations, by column, from those of spreads.
 func (t *tied) deviations(spreads [2][]float64, mean, sd []float64) {
 	at := 0
 	for _, s := range t.of {
@@ -390,7 +390,7 @@ func (t *tied) deviations(spreads [2][]float64, mean, sd []float64) {
 	}
 }
 
-// matrix is T U: w = T U v.
+// matrix returns T U: w = T U v.
 func (s *tie) matrix() []float64 {
 	q := len(s.Names)
 	a := slices.Clone(s.u)
@@ -400,7 +400,7 @@ func (s *tie) matrix() []float64 {
 	return a
 }
 
-// turn makes rows of v, by the place that at gives each of a level's columns, rows of w.
+// turn transforms rows of v to rows of w, a = T U; row returns that of a column.
 func (s *tie) turn(a []float64, cols []int, row func(j int) []float64) {
 	q := len(cols)
 	old := make([][]float64, q)
@@ -416,7 +416,7 @@ func (s *tie) turn(a []float64, cols []int, row func(j int) []float64) {
 	}
 }
 
-// weights is the posterior g of v as one of w: a full one, or the block of an arrowhead.
+// weights transforms the posterior g of v to that of w: a full one, or the block of an arrowhead.
 func (t *tied) weights(g *gauss.Normal) *gauss.Normal {
 	mean := slices.Clone(g.Mean)
 	l, at := g.L, func(j int) int { return j }
@@ -424,12 +424,12 @@ func (t *tied) weights(g *gauss.Normal) *gauss.Normal {
 		l, at = g.Arrow.L, g.Arrow.At
 	}
 	l = l.Clone()
-	last := make([]int, l.Rows) // by row: its last number that is not 0
+	last := make([]int, l.Rows) // by row: its last non-zero column
 	for i := range last {
 		last[i] = i
 	}
 	var h *dense.Matrix
-	if g.Form == gauss.Arrowhead { // regressions on v are hᵀ(T U)⁻¹ on w
+	if g.Form == gauss.Arrowhead { // regressions hᵀ on v become hᵀ(T U)⁻¹ on w
 		h = g.Arrow.H.Clone()
 	}
 	for _, s := range t.of {
@@ -459,7 +459,7 @@ func (t *tied) weights(g *gauss.Normal) *gauss.Normal {
 	return gauss.NewArrowhead(mean, &gauss.Arrow{Block: g.Arrow.Block, Leaf: g.Arrow.Leaf, L: l, H: h, Q: g.Arrow.Q})
 }
 
-// regress makes the regressions h on the v of a level those on its w: h U⁻¹ T⁻¹.
+// regress transforms the regressions h on the v of a level to those on its w: h U⁻¹ T⁻¹.
 func (s *tie) regress(cols []int, at func(j int) int, h *dense.Matrix) {
 	q := len(cols)
 	for k := range h.Rows {
@@ -475,7 +475,7 @@ func (s *tie) regress(cols []int, at func(j int) int, h *dense.Matrix) {
 	}
 }
 
-// leaves is weights for an arrowhead whose leaves are the levels of s: h their regressions on
+// leaves is weights for an arrowhead whose leaves are the levels of s: h are their regressions on
 // the block and own their covariances given it, q x q.
 func (s *tie) leaves(mean []float64, h *dense.Matrix, own []float64) []float64 {
 	q := len(s.Names)
@@ -494,7 +494,7 @@ func (s *tie) leaves(mean []float64, h *dense.Matrix, own []float64) []float64 {
 	return mean
 }
 
-// correlations are those that a fit keeps, of values by pair as spreads has them.
+// correlations returns those that a fit keeps, from values by pair as in spreads.
 func (t *tied) correlations(mean, sd []float64) (out []kernels.Correlation) {
 	at := 0
 	for _, s := range t.of {
@@ -516,7 +516,7 @@ func (t *tied) correlations(mean, sd []float64) (out []kernels.Correlation) {
 	return out
 }
 
-// edges says which correlations are highest at ±1.
+// edges reports the correlations whose evidence is highest at ±1.
 func (t *tied) edges(theta []float64) (out []string) {
 	for _, s := range t.of {
 		at := s.first

@@ -11,15 +11,15 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Toward is about what a pass over the rows of s would say at the point of there, where there
-// and here are passes over some of these rows, drawn at random, and here is at the point of s:
+// Toward estimates the pass over the rows of s at the point of there. there and here are passes over
+// a random sample of these rows, here at the point of s:
 //
-//	ℓ(v) = ℓ(u) + gᵀ(v-u) - ½ (v-u)ᵀH(v-u) + by x what of ℓ(v) the same parabola misses for these rows
+//	ℓ(v) = ℓ(u) + gᵀ(v-u) - ½ (v-u)ᵀH(v-u) + by x (ℓ(v) of the sample less the same approximation of it)
 //
-// with slope and curvature likewise; by is how many rows each of them stands for. All rows say the first two
-// orders, only what is beyond them is that of a sample: steps on it come nearer to the mode than
-// one of Newton's, and read no rows but the sample's.
-// Errors: passes of different models, here at another point; the cause of ctx when it is cancelled.
+// and likewise slope and curvature; by is how many rows each row of the sample stands for. The first two
+// orders are those of all rows, only the rest is estimated from the sample: steps on it come closer to
+// the mode than a Newton step, and read only the sample.
+// Errors: passes of different models, here at another point; the cause of ctx if it is cancelled.
 func (s *Pass) Toward(ctx context.Context, there, here *Pass, by float64) (out *Pass, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -45,8 +45,8 @@ func (s *Pass) Toward(ctx context.Context, there, here *Pass, by float64) (out *
 	for j, v := range s.at {
 		d[j] -= v
 	}
-	// A feature that few rows of the sample have, each of which stands for more than there are, counts
-	// for as much as it has in all rows.
+	// A feature that few rows of the sample have would count for more rows than have it: limit it to
+	// its weight in all rows.
 	share, root := slices.Repeat([]float64{1}, len(d)), slices.Repeat([]float64{1}, len(d))
 	for j := range d {
 		k := packed(uint32(j), uint32(j))
@@ -80,7 +80,7 @@ type placed struct {
 	has []bool
 }
 
-// in brings s to the features and shifts of o; a feature that s does not have is at o's point.
+// in transforms s to the features and shifts of o; a feature that s does not have is at o's point.
 func (s *Pass) in(halt *stop.Stop, o *Pass) (*placed, error) {
 	p := o.dict.Len()
 	ids, err := o.dict.Merge(&s.dict)
@@ -112,7 +112,7 @@ func (s *Pass) in(halt *stop.Stop, o *Pass) (*placed, error) {
 	return q, nil
 }
 
-// reshift makes the numbers of feature j larger by d, those that are missing staying 0.
+// reshift increases the numbers of feature j by d, except missing ones, which stay 0.
 func (q *placed) reshift(j int, d float64) {
 	p := len(q.at)
 	null := -1
@@ -139,7 +139,7 @@ func (q *placed) reshift(j int, d float64) {
 	q.curv[packed(uint32(j), uint32(j))] += d*v[j] + d*d*dense.Dot(unit, v)
 }
 
-// times is the curvature times x.
+// times returns the curvature times x.
 func (s *Pass) times(x []float64) []float64 {
 	out := make([]float64, len(x))
 	for i := range x {
