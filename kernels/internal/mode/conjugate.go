@@ -5,13 +5,13 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Conjugate is the memory of conjugate gradients; the zero value is ready.
+// Conjugate is scratch memory for conjugate gradients; the zero value is ready to use.
 type Conjugate struct{ r, z, d, bd []float64 }
 
-// Solve sets x to the solution of B x = g, apply being multiplication with B and
-// precondition an approximate division, until the preconditioned residual is rel of
-// its first. False: that took more than the given steps, or late said so; x is a
-// direction of ascent all the same.
+// Solve sets x to the solution of B x = g, where apply multiplies by B and precondition divides by
+// an approximation of it, until the norm of the preconditioned residual is rel times the initial
+// one. It returns false if that takes more than the given steps, or if late reports true; x is then
+// still a direction of ascent.
 func (c *Conjugate) Solve(x, g []float64, rel float64, steps int, apply, precondition func(dst, x []float64), late func() bool) bool {
 	if len(c.r) != len(g) {
 		n := len(g)

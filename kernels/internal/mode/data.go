@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// Rows are summed in blocks of this many, in order, whatever the processors.
+	// Rows are summed in order in blocks of this many, on any number of processors.
 	sumRows = 4096
 	// Work below this many entries is not worth a second goroutine.
 	parallelFrom = 1 << 15
 )
 
-// Sum adds up f over n rows: in blocks, each in order, the blocks in order. A row is
-// about as much work as that many entries.
+// Sum sums f over n rows in blocks, in a fixed order. A row is about as much work as perRow
+// entries.
 func Sum(s *stop.Stop, n, perRow int, f func(lo, hi int) float64) float64 {
 	return SumBy(s, n, sumRows, perRow, f)
 }
 
-// SumBy is Sum in blocks of so many rows.
+// SumBy is Sum in blocks of the given number of rows.
 func SumBy(s *stop.Stop, n, rows, perRow int, f func(lo, hi int) float64) float64 {
 	blocks := (n + rows - 1) / rows
 	part := make([]float64, blocks)
@@ -46,7 +46,7 @@ func SumBy(s *stop.Stop, n, rows, perRow int, f func(lo, hi int) float64) float6
 	return sum
 }
 
-// Data are the rows of a log likelihood.
+// Data holds the rows of a log likelihood.
 type Data struct {
 	Lik               lik.Likelihood
 	Only              []bool // the rows that count, nil for all
@@ -54,12 +54,12 @@ type Data struct {
 	Stop              *stop.Stop
 }
 
-// DataOf is the rows of p.
+// DataOf returns the rows of p.
 func DataOf(p *kernels.Problem) Data {
 	return Data{Lik: p.Lik, Y: p.Y, Weight: p.Weight, Trials: p.Trials, Stop: p.Stop}
 }
 
-// Obs is row i.
+// Obs returns row i.
 func (d *Data) Obs(i int) lik.Obs {
 	o := lik.Obs{Y: d.Y[i], Weight: 1}
 	if d.Weight != nil {
@@ -71,25 +71,25 @@ func (d *Data) Obs(i int) lik.Obs {
 	return o
 }
 
-// Point is the likelihood at linear predictors, with its slopes and curvatures -l″.
+// Point is the log likelihood at linear predictors, with its slopes and curvatures -l″.
 type Point struct {
 	Eta, D1, Curv []float64
 	LogLik        float64
 }
 
-// NewPoint is a point over n rows.
+// NewPoint returns a point for n rows.
 func NewPoint(n int) Point {
 	return Point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
 }
 
-// Evaluate computes the likelihood and its derivatives at pt.Eta. Where it or a derivative is not finite, the
-// log likelihood is -Inf: no step goes there.
+// Evaluate computes the log likelihood and its derivatives at pt.Eta. If one of them is not finite,
+// the log likelihood is -Inf, so that no step goes there.
 func (d *Data) Evaluate(pt *Point) {
 	many := lik.Many(d.Lik)
 	pt.Sums(Sum(d.Stop, len(d.Y), 16, func(lo, hi int) float64 { return d.EvaluateRows(pt, many, lo, hi) }))
 }
 
-// EvaluateRows is Evaluate of rows [lo, hi), whose part of the log likelihood it returns; many is
+// EvaluateRows is Evaluate for rows [lo, hi); it returns their part of the log likelihood. many is
 // lik.Many of the likelihood.
 func (d *Data) EvaluateRows(pt *Point, many func(y, weight, s, d1, curv []float64) float64, lo, hi int) float64 {
 	if many != nil && d.Only == nil {
@@ -116,15 +116,15 @@ func (d *Data) EvaluateRows(pt *Point, many func(y, weight, s, d1, curv []float6
 	return sum
 }
 
-// Sums sets the log likelihood to that sum of EvaluateRows over all rows.
+// Sums sets the log likelihood to the sum of EvaluateRows over all rows, -Inf if that is not finite.
 func (pt *Point) Sums(logLik float64) {
 	if pt.LogLik = logLik; !special.Finite(logLik) {
 		pt.LogLik = math.Inf(-1)
 	}
 }
 
-// Start reports a point where no climb can begin, which is the prior mean; check names
-// the arguments to look at.
+// Start returns an error if no climb can start at pt, which is the prior mean; check names the
+// arguments to look at.
 func (d *Data) Start(pt *Point, check string) error {
 	if !math.IsInf(pt.LogLik, -1) {
 		return nil

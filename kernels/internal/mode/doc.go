@@ -1,4 +1,4 @@
-// Package mode holds what the searches for a posterior's mode share: X and its
-// products, the square root of a prior covariance, Cholesky factors of whitened
-// Hessians and the Gaussians they make, and low-rank Hessians.
+// Package mode contains what searches for a posterior mode share: Newton's method, Cholesky
+// factors of whitened Hessians and the Gaussians made from them, low-rank Hessians, and the
+// maximisation of the evidence of prior variances and integration over it.
 package mode

@@ -9,7 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// ErrOverflow reports a curvature beyond the largest number.
+// ErrOverflow reports a curvature that is not a finite number.
 var ErrOverflow = errors.New("the curvature of the log posterior overflows; scale the features or give smaller prior variances")
 
 // Reverse sets dst to src with rows and columns in reverse order.
@@ -59,9 +59,8 @@ func Whiten(b, h *dense.Matrix, t *gauss.Root) {
 	}
 }
 
-// Factor is the Cholesky factor of b in place. The eigenvalues of b are 1 and more;
-// where rounding, of relative size eps times the largest, took some below 0 they are
-// put back to 1.
+// Factor replaces b by its Cholesky factor. The eigenvalues of b are at least 1; if rounding, of
+// relative size eps times the largest, made some negative, those below 1 are reset to 1.
 func Factor(b *dense.Matrix) error {
 	keep := b.Clone()
 	if dense.Cholesky(b) == nil {
@@ -90,8 +89,8 @@ func Factor(b *dense.Matrix) error {
 	return nil
 }
 
-// Diagonal is N(w, diag(Λ0 + diag(h))⁻¹), which keeps the diagonal of a Hessian h alone, and
-// log |I + Σ0 diag(h)|. Where h takes more than the prior has it counts as 0.
+// Diagonal returns N(w, diag(Λ0 + diag(h))⁻¹), which keeps only the diagonal h of a Hessian, and
+// log |I + Σ0 diag(h)|. An entry of h that makes a precision negative counts as 0.
 func Diagonal(t *gauss.Root, w, h []float64) (post *gauss.Normal, logDet float64, floored bool, err error) {
 	independent := t.Of.Form == gauss.Diagonal
 	if !independent {
@@ -110,7 +109,7 @@ func Diagonal(t *gauss.Root, w, h []float64) (post *gauss.Normal, logDet float64
 		}
 		variance[j] = 1 / q
 		if independent {
-			logDet += math.Log1p(h[j] / l) // exact where the data say little
+			logDet += math.Log1p(h[j] / l) // accurate if the data say little
 		} else {
 			logDet += math.Log(q)
 		}
@@ -118,8 +117,8 @@ func Diagonal(t *gauss.Root, w, h []float64) (post *gauss.Normal, logDet float64
 	return gauss.NewDiagonal(w, variance), logDet, floored, nil
 }
 
-// PosteriorRoot is the lower triangular root of T B⁻¹ Tᵀ, b the factor of B in
-// Reverse order as whitened leaves it.
+// PosteriorRoot returns the lower triangular root of T B⁻¹ Tᵀ, where b is the Cholesky factor of B in
+// reverse order, as from Whiten.
 func PosteriorRoot(t *gauss.Root, b *dense.Matrix) *dense.Matrix {
 	p := b.Rows
 	inv := dense.NewUnder(b.Stop, p, p)

@@ -14,25 +14,25 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Reach is how far, in logarithms, a prior variance may go from the one that gives
-// its group a predictor of variance 1: e^46 = 1e20 times.
+// Reach is how far a log prior variance may move from the one that gives the predictor of its
+// group variance 1: a factor of e^46 = 1e20.
 const Reach = 46
 
-// ErrSquares reports features without a scale to start from.
+// ErrSquares reports features that have no scale to start from.
 var ErrSquares = errors.New("prior_variance = 'auto': the squares of the features overflow; scale them")
 
-// Groups are the groups of columns whose prior variance is learnt.
+// Groups holds the groups of columns whose prior variance is learnt.
 type Groups struct {
 	Names   []string
-	Of      []int     // group of a column, -1 = not learnt
-	Squares []float64 // of each group: Σ over its columns of their mean square
-	Given   []float64 // the prior variance that it has where none is learnt
+	Of      []int     // by column: its group, -1 if not learnt
+	Squares []float64 // by group: Σ over its columns of their mean square
+	Given   []float64 // by group: the prior variance if it were not learnt
 }
 
-// NewGroups finds the columns of p that neither are the intercept nor have a prior of
-// their own nor come from the fit that is continued, in the groups of Problem.VarianceGroups,
-// with PriorGroups of Problem.Groups; those that Model.PriorBy names where it says so. A
-// group of zeros alone says nothing: its columns are in none.
+// NewGroups finds the columns of p that are not the intercept, have no prior of their own and do
+// not come from a continued fit, in the groups of Problem.VarianceGroups, with PriorGroups of
+// Problem.Groups; for groups that Model.PriorBy names, that decides whether they are learnt. A group
+// whose columns are all 0 is left out.
 func NewGroups(p *kernels.Problem) Groups {
 	g := Groups{Of: make([]int, p.P)}
 	by, names := p.VarianceGroups()
@@ -71,10 +71,10 @@ func NewGroups(p *kernels.Problem) Groups {
 	return g
 }
 
-// Variance is a robust variance of the responses less their offsets: (IQR/1.349)², or
-// their mean square where half of them are equal, 1 where all are 0. Of rows that stand for
-// several, or are not kept, it is their mean square about the mean: the responses of those
-// are not known. A row of weight w is w rows.
+// Variance returns a robust variance of the responses less their offsets: (IQR/1.349)², or their
+// mean square if half of them are equal, 1 if all are 0. For rows that stand for several, or are not
+// kept, it is the mean square about the mean, because their single responses are not known. A row of
+// weight w counts as w rows.
 func Variance(p *kernels.Problem) float64 {
 	if square, ok := p.ResponseSpread(); ok {
 		return kernels.Or(square, 1)
@@ -100,8 +100,8 @@ func Variance(p *kernels.Problem) float64 {
 	return 1
 }
 
-// responses are those of the rows that count at all, less their offsets where the likelihood is of that, and
-// how many rows each counts as.
+// responses iterates over the responses of the rows with positive weight, less their offsets if the
+// likelihood has a location, and the number of rows that each counts as.
 func responses(p *kernels.Problem) iter.Seq2[float64, float64] {
 	b, located := p.Batch(), p.Lik.Traits().Located
 	return func(yield func(y, rows float64) bool) {
@@ -120,7 +120,7 @@ func responses(p *kernels.Problem) iter.Seq2[float64, float64] {
 	}
 }
 
-// total is how many rows the responses count as.
+// total returns the number of rows that the responses count as.
 func total(p *kernels.Problem) (n float64) {
 	for _, rows := range responses(p) {
 		n += rows
@@ -128,8 +128,8 @@ func total(p *kernels.Problem) (n float64) {
 	return n
 }
 
-// quartiles are the first of some responses up to which, those included, are more than a quarter and more than
-// three quarters of n rows.
+// quartiles returns the smallest responses such that more than a quarter and more than three quarters
+// of n rows are no larger.
 func quartiles(p *kernels.Problem, some int, n float64) (low, high float64) {
 	type response struct{ y, rows float64 }
 	if p.Weight == nil {
@@ -146,7 +146,7 @@ func quartiles(p *kernels.Problem, some int, n float64) (low, high float64) {
 	slices.SortFunc(r, func(a, b response) int { return cmp.Compare(a.y, b.y) })
 	sum, lower := 0.0, true
 	for _, x := range r {
-		high = x.y // the last one where rounding leaves the sum short
+		high = x.y // the last one if rounding leaves the sum short
 		if sum += x.rows; lower && sum > n/4 {
 			low, lower = x.y, false
 		}
@@ -157,9 +157,9 @@ func quartiles(p *kernels.Problem, some int, n float64) (low, high float64) {
 	return low, high
 }
 
-// Deviation is that of the responses, less their offsets, in which priors of deviations are
-// measured: about their mean where their own variance is what a dispersion says, robust, the root
-// of Variance, where tails may be heavy. A row of weight w is w rows.
+// Deviation returns the standard deviation of the responses, less their offsets, the unit of priors of
+// standard deviations: about their mean if the dispersion is their variance, robust (the root of
+// Variance) if tails may be heavy. A row of weight w counts as w rows.
 func Deviation(p *kernels.Problem) float64 {
 	t := p.Lik.Traits()
 	if _, unseen := p.ResponseSpread(); unseen || !t.Homoscedastic {
@@ -179,8 +179,8 @@ func Deviation(p *kernels.Problem) float64 {
 	return math.Sqrt(Variance(p))
 }
 
-// RelativeDeviation is that of the logarithms of the responses, all above 0, less their offsets: about by what
-// share of itself a response differs from another; 1 where all are equal.
+// RelativeDeviation returns the standard deviation of the logarithms of the responses, all above 0,
+// less their offsets: about the coefficient of variation; 1 if all are equal.
 func RelativeDeviation(p *kernels.Problem) float64 {
 	b := p.Batch()
 	mean, square, n := 0.0, 0.0, 0.0
@@ -202,22 +202,22 @@ func RelativeDeviation(p *kernels.Problem) float64 {
 }
 
 const (
-	// slack is how far MostDispersion is above the mean square.
+	// slack is how far MostDispersion is above the logarithm of the mean square.
 	slack = 3
-	// farSpread is how far it is above half of Variance where a search has to begin up there: the grid of Starts
-	// reaches 13, and a step 3.
+	// farSpread is how far it must be above the logarithm of half of Variance for a search to start
+	// up there: the grid of Starts reaches 13, and a step 3.
 	farSpread = 14
 )
 
-// FarDispersion is the logarithm of the mean square of the responses about their mean where outliers put
-// that so far above Variance that a search from there does not get to it.
+// FarDispersion returns the logarithm of the mean square of the responses about their mean, and whether
+// outliers put that so far above Variance that a search from Variance does not reach it.
 func FarDispersion(p *kernels.Problem) (float64, bool) {
 	most := MostDispersion(p)
 	return most - slack, most > math.Log(Variance(p)/2)+farSpread
 }
 
-// MostDispersion is the logarithm of a dispersion that none exceeds, 20 times the mean square of the responses
-// about their mean: outliers may put that far above Variance.
+// MostDispersion returns the logarithm of an upper bound of dispersions, 20 times the mean square
+// of the responses about their mean: outliers may put that far above Variance.
 func MostDispersion(p *kernels.Problem) float64 {
 	if square, ok := p.ResponseSpread(); ok {
 		return math.Log(kernels.Or(square, 1)) + slack
@@ -235,7 +235,7 @@ func MostDispersion(p *kernels.Problem) float64 {
 	return math.Log(square) + slack
 }
 
-// smallest is the number that sorting x would put in place k; it changes the order of x.
+// smallest returns the k-th smallest number of x, from 0; it changes the order of x.
 func smallest(x []float64, k int) float64 {
 	lo, hi := 0, len(x)-1
 	for lo < hi {
@@ -266,8 +266,8 @@ func smallest(x []float64, k int) float64 {
 	return x[k]
 }
 
-// Start is the logarithms of the prior variances under which each group makes a
-// predictor that varies as the responses do, of variance 1 without an identity link.
+// Start returns the logarithms of the prior variances under which the predictor of each group varies
+// as much as the responses do; without an identity link its variance is 1.
 func (g *Groups) Start(p *kernels.Problem) ([]float64, error) {
 	unit := 1.0
 	if p.Lik != nil && p.Lik.Traits().Located {
@@ -284,8 +284,8 @@ func (g *Groups) Start(p *kernels.Problem) ([]float64, error) {
 	return theta, nil
 }
 
-// Prior is prior with the variances of θ for the columns learnt, which are independent of
-// all others. It may be that of several classes, the columns of one after the other.
+// Prior returns prior with the variances of θ for the learnt columns, which are independent of all
+// others. prior may be that of several classes, the columns of one after the other.
 func (g *Groups) Prior(prior *gauss.Normal, theta []float64) (*gauss.Normal, error) {
 	return prior.WithVariances(func(j int) (float64, bool) {
 		k := g.Of[j%len(g.Of)]
@@ -296,13 +296,13 @@ func (g *Groups) Prior(prior *gauss.Normal, theta []float64) (*gauss.Normal, err
 	})
 }
 
-// shifts are the coarse grid of the logarithm of the prior variances, from where they
-// make the predictor vary as much as the responses do.
+// shifts is the coarse grid of log prior variances, relative to those for which the predictor
+// varies as much as the responses do.
 var shifts = []float64{0, 4, -4, 8, -8, 13}
 
-// Starts is a coarse grid about theta: all prior variances moved together, and for each
-// of them the parameter last, if that is not negative, also e^-6 of what it was; at the end
-// the variances that are there where none is learnt.
+// Starts returns a coarse grid about theta: all prior variances are moved together, and each point
+// is repeated with the parameter last, unless negative, also at e^-6 of its value; the final point
+// has the variances for the case that none is learnt.
 func (g *Groups) Starts(theta []float64, last int) [][]float64 {
 	var out [][]float64
 	lower := []float64{0}
@@ -333,8 +333,8 @@ func (g *Groups) Starts(theta []float64, last int) [][]float64 {
 	return out
 }
 
-// Default is the learnt variance of weights of no column of levels: what a feature has that
-// was never seen. ok is false where it is not learnt.
+// Default returns the learnt variance of weights of no column of levels, which is that of a feature
+// never seen. ok is false if it is not learnt.
 func (g *Groups) Default(theta []float64) (variance float64, ok bool) {
 	for k, name := range g.Names {
 		if name == "" || len(g.Names) == 1 {
@@ -344,10 +344,10 @@ func (g *Groups) Default(theta []float64) (variance float64, ok bool) {
 	return 0, false
 }
 
-// AtZero begins what a status says of a prior variance that stands for 0.
+// AtZero begins the status note about a prior variance that is effectively 0.
 const AtZero = "the evidence is highest at a prior variance of 0"
 
-// Zero is that sentence about a column, "" for all weights that have no column of their own.
+// Zero returns that note for a column, or for all weights without a column of their own if it is "".
 func Zero(column string) string {
 	if column == "" {
 		return AtZero + ": the weights stay at the prior mean"
@@ -355,13 +355,13 @@ func Zero(column string) string {
 	return AtZero + " of column " + short(column) + ": its weights stay at the prior mean"
 }
 
-// vanishing is of how many weights the rows determine so little that the evidence is that at a variance of
-// 0 to a thousandth of a nat.
+// vanishing is the number of weights determined by the rows below which the evidence is within a
+// thousandth of a nat of that at a variance of 0.
 const vanishing = 1e-3
 
-// Vanished says which variances stand for 0: where the rows determine next to nothing of the weights, of these
-// variances and those of their prior (Σ 1 - s/v, as MacKay counts them), the evidence is flat, and a search for its
-// maximum ends anywhere.
+// Vanished reports which variances are effectively 0. If the rows determine next to nothing of the
+// weights, which have posterior variances variance (Σ 1 - s/v, as MacKay counts them), the evidence is
+// flat, and a search for its maximum may end anywhere.
 func (g *Groups) Vanished(variance, prior []float64) []bool {
 	known := make([]float64, len(g.Names))
 	for j, k := range g.Of {
@@ -376,9 +376,9 @@ func (g *Groups) Vanished(variance, prior []float64) []bool {
 	return out
 }
 
-// Learnt is what a status says about the variances, logarithms in theta: with PriorGroups
-// all of them, at most eight, else those at the end of their range and those that vanished, nil
-// where that is not known.
+// Learnt returns the status note about the variances, whose logarithms are theta: with PriorGroups
+// about all of them, at most eight, otherwise about those at the end of their range and those for
+// which vanished, nil if not known, is true.
 func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64, vanished []bool) string {
 	var out []string
 	for k, name := range g.Names {
@@ -409,7 +409,7 @@ func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64, vanished []bool
 	return "prior variance by group: " + strings.Join(out, ", ") + more
 }
 
-// short is a name cut to 40 bytes, on a whole character.
+// short returns a name cut to 40 bytes, at a character boundary.
 func short(name string) string {
 	if len(name) <= 40 {
 		return name

@@ -9,11 +9,11 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Hyper is the prior of a standard deviation √(e^θ): half-t with DF degrees of freedom and
-// that scale. DF 1 is the half-Cauchy; an infinite scale is flat.
+// Hyper is the prior of a standard deviation √(e^θ): half-t with DF degrees of freedom and the
+// given scale. DF 1 is the half-Cauchy; an infinite scale is flat.
 type Hyper struct{ DF, Scale float64 }
 
-// Log is the log density of θ, with its slope, less a constant.
+// Log returns the log density of θ, up to a constant, and its slope.
 func (h Hyper) Log(theta float64) (f, slope float64) {
 	f, slope = 0.5*theta, 0.5
 	if math.IsInf(h.Scale, 1) {
@@ -23,15 +23,15 @@ func (h Hyper) Log(theta float64) (f, slope float64) {
 	return f - 0.5*(h.DF+1)*math.Log1p(r), slope - 0.5*(h.DF+1)*r/(1+r)
 }
 
-// A Prior is the log density of all parameters, less a constant, to slope its slope added.
+// A Prior returns the log density of all parameters, up to a constant, and adds its slope to slope.
 type Prior func(theta, slope []float64) float64
 
-// posterior is an evidence with the prior of some parameters; others stay where they are.
+// posterior is an evidence with a prior on some parameters; the others are fixed.
 type posterior struct {
 	Evidence
 	of    []int // parameters integrated
 	prior Prior
-	theta []float64 // of all parameters, where it was last
+	theta []float64 // all parameters, at the last evaluation
 }
 
 func (p *posterior) at(x []float64) []float64 {
@@ -48,8 +48,8 @@ func (p *posterior) Try(x []float64) (float64, bool, error) {
 	return log + p.prior(p.theta, make([]float64, len(p.theta))), ok, err
 }
 
-// Tolerance is a tenth of that of the evidence: its scale, where a parameter's posterior is
-// little more than its prior, is many times the curvature.
+// Tolerance is a tenth of the evidence's: if a parameter's posterior is little more than its prior,
+// the scale is many times the curvature.
 func (p *posterior) Tolerance() float64 { return 0.1 * tolerance(p.Evidence) }
 
 // Same is that of the evidence.
@@ -68,17 +68,17 @@ func (p *posterior) Slope() (slope, scale []float64, err error) {
 }
 
 const (
-	// LeastPoints is how many points a sum over parameters is to be worth.
+	// LeastPoints is the least number of points for which a sum over parameters is worthwhile.
 	LeastPoints = 200
-	// far is how many points of a lattice one of Scatter takes as long as.
+	// far is the cost of a draw of Scatter in points of a lattice.
 	far = 3
 )
 
-// Points is how many points of a lattice and draws of Scatter a sum may have, 0 for none.
+// Points is how many lattice points and draws of Scatter a sum may have, 0 for none.
 type Points struct{ Lattice, Draws int }
 
-// PointsOf are those of k parameters where so many points are affordable: those of few rows, which
-// hardly know the parameters, take thousands. There is no lattice where one, of about so many points, is
+// PointsOf returns the points for k parameters if so many are affordable: few rows, which hardly
+// determine the parameters, need thousands. There is no lattice if one, of about lattice points, is
 // not affordable.
 func PointsOf(k int, lattice, affordable float64) Points {
 	most := 4000.0
@@ -86,7 +86,7 @@ func PointsOf(k int, lattice, affordable float64) Points {
 		most = Scattered
 	}
 	if lattice > affordable || k > latticed {
-		return Points{0, int(min(affordable/far, Scattered))} // without a neighbour to begin at
+		return Points{0, int(min(affordable/far, Scattered))} // they have no neighbour to start from
 	}
 	n := int(min(max(250, affordable), most))
 	return Points{n, n / far}
@@ -97,13 +97,13 @@ type Peak struct {
 	p      *posterior
 	x      []float64
 	log    float64
-	axes   *dense.Matrix // the principal axes of its curvature there, each as long as a deviation
+	axes   *dense.Matrix // principal axes of the curvature there, each one standard deviation long
 	lo, hi []float64
 	late   func() bool
 }
 
-// NewPeak climbs to the mode of the posterior of the parameters of, under their prior, from
-// theta; other parameters stay there. nil: it was not found.
+// NewPeak climbs to the mode of the posterior of the parameters of, under their prior, from theta;
+// other parameters stay there. It returns nil if the mode is not found.
 func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late func() bool) (*Peak, error) {
 	k := len(of)
 	p := &posterior{Evidence: e, of: of, prior: prior, theta: slices.Clone(theta)}
@@ -117,7 +117,7 @@ func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late fu
 	}
 	q.x, q.log = top.to, top.log
 	var curved *dense.Matrix
-	if c, ok := e.(Curved); ok { // e is still there; Slope may go elsewhere
+	if c, ok := e.(Curved); ok { // before Slope, which may move e away from the mode
 		if curved, err = c.Curvature(); err != nil {
 			return nil, err
 		}
@@ -129,18 +129,18 @@ func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late fu
 	return q, err
 }
 
-// Curved is an Evidence that knows minus its own second derivatives in some parameters, where Try
-// was last, well enough for deviations: the rows and columns of others are NaN. nil: in none.
+// Curved is an Evidence that can compute minus its own second derivatives at the θ tried last, well
+// enough for standard deviations. Rows and columns of parameters without them are NaN; nil means none.
 type Curved interface {
 	Evidence
 	Curvature() (*dense.Matrix, error)
 }
 
-// Mode is where the posterior is highest, for all parameters of the evidence.
+// Mode returns the mode, for all parameters of the evidence.
 func (q *Peak) Mode() []float64 { return q.p.at(q.x) }
 
-// Expect is mean and deviation of functions f of the parameters, to second order about the
-// mode, from points a deviation away along its axes.
+// Expect returns mean and standard deviation of functions f of the parameters, to second order
+// about the mode, from points one standard deviation away along the axes.
 func (q *Peak) Expect(f func(theta []float64) []float64) (mean, sd []float64) {
 	mean = f(q.p.at(q.x))
 	at := slices.Clone(mean)
@@ -164,9 +164,9 @@ func (q *Peak) Expect(f func(theta []float64) []float64) (mean, sd []float64) {
 	return mean, sd
 }
 
-// Moments are mean and deviation of √(e^θ) of each parameter where θ is Gaussian. One that is
-// wider than widest is taken to be as wide as that: it is then flat to one side of its mode and
-// steep to the other, where a prior of deviations ends it, and its Gaussian is far too wide there.
+// Moments returns mean and standard deviation of √(e^θ) of each parameter for Gaussian θ, whose
+// variance is limited to widest. Beyond that θ is flat to one side of its mode and steep to the
+// other, where the prior of standard deviations ends it, and its Gaussian is far too wide there.
 func (q *Peak) Moments() (mean, sd []float64) {
 	for k, x := range q.x {
 		v := min(q.variance(k), widest)
@@ -176,11 +176,11 @@ func (q *Peak) Moments() (mean, sd []float64) {
 	return mean, sd
 }
 
-// widest is the variance of θ under the prior of deviations with three degrees of freedom:
+// widest is the variance of θ under a prior of standard deviations with three degrees of freedom:
 // (ψ'(1/2) + ψ'(3/2)) of log √(e^θ)², rounded.
 const widest = 6
 
-// variance is that of parameter k in the Gaussian about the mode.
+// variance returns that of parameter k in the Gaussian about the mode.
 func (q *Peak) variance(k int) (v float64) {
 	for a := range q.x {
 		v += q.axes.Row(a)[k] * q.axes.Row(a)[k]
@@ -189,15 +189,15 @@ func (q *Peak) variance(k int) (v float64) {
 }
 
 const (
-	// gaussianTo is the variance of θ up to which its Gaussian will do: √(e^θ) is then known to
-	// about half its size.
+	// gaussianTo is the largest variance of θ for which its Gaussian is good enough: √(e^θ) is then
+	// known to about half its size.
 	gaussianTo = 1
-	// The distance of a section's points, and by how many nats below the mode it ends. The
+	// The spacing of a section's points, and the fall in nats below the mode at which it ends. The
 	// density is analytic within π of the real line: the sum is within e^(-2π²/2) of the integral.
 	sectionStep, sectionFall = 2, 8
 )
 
-// Wide are the parameters, of the first n, that Moments takes for Gaussian although they are not.
+// Wide returns the parameters, of the first n, that are not Gaussian although Moments assumes it.
 func (q *Peak) Wide(n int) (out []int) {
 	for k := range q.x[:n] {
 		if q.variance(k) > gaussianTo {
@@ -207,8 +207,8 @@ func (q *Peak) Wide(n int) (out []int) {
 	return out
 }
 
-// Section is mean and deviation of √(e^θ) of parameter k, others staying at the mode, by a sum
-// over its posterior. false: time is up, or there is no evidence at a point.
+// Section returns mean and standard deviation of √(e^θ) of parameter k, with the others at the
+// mode, by a sum over its posterior. ok is false if time is up, or a point has no evidence.
 func (q *Peak) Section(k int) (mean, sd float64, ok bool, err error) {
 	total, sum, square := 0.0, 0.0, 0.0
 	for _, sign := range []float64{1, -1} {
@@ -239,20 +239,20 @@ func (q *Peak) Section(k int) (mean, sd float64, ok bool, err error) {
 	return mean, math.Sqrt(max(square/total-mean*mean, 0)), true, nil
 }
 
-// overPeak is how many nats above what was found to be the peak a point may be: beyond, an approximation to the
-// evidence does not hold there.
+// overPeak is how many nats a point may be above the peak that was found: beyond that, an
+// approximation of the evidence does not hold there.
 const overPeak = 30
 
-// Grid visits the points of a lattice along the axes, from the mode outwards as far as the
-// density is worth it: use is called with the evidence at the point and its log density. The
-// points have the same volume. false: they would be too many, time is up, or there is no
-// evidence at one.
+// Grid visits the points of a lattice along the axes, from the mode outwards as far as the density
+// is relevant. It calls use with the evidence at the point and the log density there. All points
+// represent the same volume. It returns false if there are too many, time is up, or a point has no
+// evidence.
 //
 // Source: [rue2009], section 3.1.
 func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bool, error) {
 	k := len(q.x)
-	// The distance of the points, in deviations near the mode, and by how many nats below it
-	// the grid ends: deviations of what is summed are within 1 % of the integrals'.
+	// The spacing of the points, in standard deviations near the mode, and the fall in nats below it
+	// at which the grid ends: standard deviations of sums are within 1 % of the integrals'.
 	step, fall := 1.0, 9.0
 	if k > 1 {
 		step, fall = 1.5, 8
@@ -260,9 +260,8 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 	if k > 3 {
 		step, fall = 1.5, 7.5
 	}
-	// In a parameter they are no farther apart than that: densities are analytic within π of the real
-	// line, so that sums over such points are within e^(-2π²/2.5) of the integrals, however flat the
-	// mode is.
+	// No parameter's spacing exceeds farthest: densities are analytic within π of the real line, so
+	// sums over such points are within e^(-2π²/2.5) of the integrals, however flat the mode is.
 	const farthest = 2.5
 	steps := make([]float64, k)
 	for a := range steps {
@@ -271,8 +270,8 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 			steps[a] = min(steps[a], farthest/math.Abs(x))
 		}
 	}
-	const weighed = 4 // where densities count times the variance that weights have there
-	// The last point found is the next: it is beside one that was kept, from whose fit it begins.
+	const weighed = 4 // the fall for densities times the variance of weights there
+	// Depth first: the next point is a neighbour of one that was kept, whose fit is its start.
 	stack := [][]int{make([]int, k)}
 	seen := map[string]bool{fmt.Sprint(stack[0]): true}
 	for n := 0; len(stack) > 0; n++ {
@@ -293,9 +292,9 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 		}
 		log, ok, err := q.p.Try(y)
 		if err != nil || !ok || !special.Finite(log) || log > q.log+overPeak {
-			return false, nil // of the parameters there, not of the fit
+			return false, nil // an error of the parameters there, not of the fit
 		}
-		rise := 0.0 // of a variance, to which that of its weights is in proportion
+		rise := 0.0 // of a log variance: the variance of its weights grows in proportion
 		for i, x := range q.x {
 			rise = max(rise, y[i]-x)
 		}
@@ -320,14 +319,14 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 	return true, nil
 }
 
-// axes are the principal axes of the posterior's curvature at x, where its slope is at, each as
-// long as a deviation: by differences of slopes, but for what curved has.
+// axes returns the principal axes of the posterior's curvature at x, where its slope is at, each one
+// standard deviation long, by differences of slopes for the parameters that curved does not have.
 func (p *posterior) axes(x, at []float64, curved *dense.Matrix) (*dense.Matrix, error) {
 	known := func(a int) bool { return curved != nil && !math.IsNaN(curved.At(p.of[a], p.of[a])) }
 	d := 0.1
 	k := len(x)
 	c := dense.New(k, k)
-	// Where an evidence takes long, from one side, so near that the third derivative hardly counts.
+	// If the evidence is slow: one-sided, so close that the third derivative hardly matters.
 	var here []float64
 	if tolerance(p.Evidence) > 0 {
 		d, here = 0.02, at
@@ -371,7 +370,7 @@ func (p *posterior) axes(x, at []float64, curved *dense.Matrix) (*dense.Matrix, 
 	for a := range k {
 		for b := range a {
 			v := 0.5 * (c.Row(a)[b] + c.Row(b)[a])
-			if known(a) != known(b) { // what is known of one of them is not of the pair
+			if known(a) != known(b) { // only the differences have the pair
 				v = c.Row(a)[b]
 				if known(a) {
 					v = c.Row(b)[a]
@@ -386,7 +385,7 @@ func (p *posterior) axes(x, at []float64, curved *dense.Matrix) (*dense.Matrix, 
 	}
 	axes := dense.New(k, k)
 	for a, l := range e {
-		// a direction that is all but flat: the prior ends it somewhere
+		// an almost flat direction: the prior ends it somewhere
 		l = max(l, 0.05)
 		for b := range k {
 			axes.Row(a)[b] = v.At(b, a) / math.Sqrt(l)

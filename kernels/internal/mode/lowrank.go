@@ -12,11 +12,11 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// DefaultRank is the rank where none is asked for.
+// DefaultRank is the rank if none is given.
 const DefaultRank = 50
 
-// maxShare is the largest share of a prior variance that one direction of a low-rank
-// Hessian takes: what is left, 1e-12 of it, stays well above rounding.
+// maxShare is the largest share of a prior variance that one direction of a low-rank Hessian may
+// remove: the rest, 1e-12 of it, stays well above rounding error.
 const maxShare = 1 - 1e-12
 
 // LowRank is the Gaussian with the r largest eigenpairs of the whitened data Hessian
@@ -29,19 +29,17 @@ type LowRank struct {
 	Share  []float64     // λ/(1+λ)
 	LogDet float64
 	Note   string
-	// of WithRest: the trace of the whitened Hessian, and of what the eigenpairs leave of it
+	// set by WithRest: the trace of the whitened Hessian, and of what the eigenpairs leave out of it
 	Trace, Rest float64
 }
 
 // NewLowRank finds the eigenpairs from products with A: apply sets dst = A m for p x k
-// matrices. They are those of Nyström's approximation A Ω (ΩᵀAΩ)⁻¹ ΩᵀA, which is never
-// above A in the order of matrices: no direction gets a smaller variance than the full
-// Hessian gives it. Ω is an orthonormal basis of A^q G, G random. w is the mean, most
-// the rank that A can have; of o, Rank (50), Oversample (10), PowerIterations (2) and
-// Seed are read.
+// matrices. They are those of Nyström's approximation A Ω (ΩᵀAΩ)⁻¹ ΩᵀA, which never exceeds A in
+// the order of matrices: no direction gets a smaller variance than with the full Hessian. Ω is an
+// orthonormal basis of A^q G, G random. w is the mean, most the largest possible rank of A; the
+// options Rank (50), Oversample (10), PowerIterations (2) and Seed of o are read.
 //
-// Source: [halko2011], algorithms 4.4 and 5.5; [tropp2017],
-// algorithm 3, for the shift.
+// Source: [halko2011], algorithms 4.4 and 5.5; [tropp2017], algorithm 3, for the shift.
 func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *stop.Stop, apply func(dst, m *dense.Matrix)) (*LowRank, error) {
 	p := len(w)
 	x := &LowRank{}
@@ -77,7 +75,7 @@ func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *
 	if err != nil {
 		return nil, err
 	}
-	// in rising order: the last ones, but none that says nothing
+	// in rising order: keep the last ones, except those that are 0
 	keep := 0
 	for keep < rank && keep < len(lambda) && lambda[len(lambda)-1-keep] > 0 {
 		keep++
@@ -105,15 +103,15 @@ func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *
 	return x, err
 }
 
-// noRest is the share of a diagonal entry of the Hessian below which what the eigenpairs leave
-// of it is rounding: a thousand units in the last place of double precision, as they are found
-// by a few products and a decomposition.
+// noRest is the share of a diagonal entry of the Hessian below which what the eigenpairs leave out of
+// it is rounding error: a thousand units in the last place of double precision, because they come
+// from a few products and a decomposition.
 const noRest = 1e-12
 
-// WithRest is the Gaussian of precision Λ0 + T⁻ᵀQλQᵀT⁻¹ + R, R the diagonal of what the
-// leading eigenpairs leave of the Hessian H, and its log |I + Σ0 H|. h is the diagonal of H. It
-// sets Trace and Rest. Under a low-rank prior the rank is that of the prior, or the rank asked
-// for where that is more: directions that tell least have only their diagonal then.
+// WithRest returns the Gaussian of precision Λ0 + T⁻ᵀQλQᵀT⁻¹ + R, with R the diagonal of what the
+// leading eigenpairs leave out of the Hessian H, and its log |I + Σ0 H|. h is the diagonal of H. It
+// sets Trace and Rest. Under a low-rank prior the rank is that of the prior, or the given rank if
+// that is larger: the least informative directions then keep only their diagonal.
 func (x *LowRank) WithRest(t *gauss.Root, h []float64, rank int) (post *gauss.Normal, logDet float64, err error) {
 	prior := t.Of
 	p := len(h)
@@ -184,7 +182,7 @@ func (x *LowRank) WithRest(t *gauss.Root, h []float64, rank int) (post *gauss.No
 	return post, logDet, err
 }
 
-// precise is Λ0 m.
+// precise returns Λ0 m.
 func precise(prior *gauss.Normal, m *dense.Matrix) (*dense.Matrix, error) {
 	u := m.Clone()
 	switch prior.Form {
@@ -217,13 +215,13 @@ func divideRows(m *dense.Matrix, by []float64) {
 	}
 }
 
-// subtract is N(w, Σ0 - F Fᵀ), F = T Q diag(share)^½, in a form that holds it.
+// subtract returns N(w, Σ0 - F Fᵀ), F = T Q diag(share)^½, in a form that can represent it.
 func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []float64, rank int) (*gauss.Normal, error) {
 	switch prior.Form {
 	case gauss.Diagonal:
 		return gauss.NewLowRank(w, prior.Var, f)
 	case gauss.Full:
-		// L (I - Q share Qᵀ) Lᵀ: its inverse's middle is I + Q share/(1-share) Qᵀ
+		// L (I - Q share Qᵀ) Lᵀ: the middle factor has the inverse I + Q share/(1-share) Qᵀ
 		p := len(w)
 		c := make([]float64, len(share))
 		for k, s := range share {
@@ -240,8 +238,8 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 		}
 		return gauss.NewFull(w, PosteriorRoot(&gauss.Root{L: prior.L}, b)), nil
 	}
-	// D - F0 F0ᵀ - F Fᵀ; no more columns than the prior or the rank had, leaving out
-	// the weakest, which only widens
+	// D - F0 F0ᵀ - F Fᵀ, with no more columns than the larger of the prior's rank and rank:
+	// leaving out the weakest only widens it
 	p, r0, r := len(w), prior.F.Cols, f.Cols
 	both := dense.NewUnder(f.Stop, p, r0+r)
 	for j := range p {
@@ -252,7 +250,7 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 	return weakened(w, prior.D, both, max(r0, rank))
 }
 
-// weakened is N(w, D - F Fᵀ) with no more than so many columns of F, those of least weight left
+// weakened returns N(w, D - F Fᵀ) with at most most columns of F. Those of least weight are left
 // out: no direction gets a smaller variance.
 func weakened(w, d []float64, f *dense.Matrix, most int) (*gauss.Normal, error) {
 	p, r := f.Rows, f.Cols
@@ -277,7 +275,7 @@ func weakened(w, d []float64, f *dense.Matrix, most int) (*gauss.Normal, error) 
 	return gauss.NewLowRank(w, d, kept)
 }
 
-// nystrom is the eigenvectors, in columns, and eigenvalues in rising order of
+// nystrom returns the eigenvectors, in columns, and eigenvalues in rising order of
 // Y (ΩᵀY)⁻¹ Yᵀ, Y = A Ω. Ω has orthonormal columns.
 func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	p, k := y.Rows, y.Cols
@@ -289,7 +287,7 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	if !special.Finite(norm) {
 		return nil, nil, ErrOverflow
 	}
-	// A + shift I instead of A, and the shift off again at the end
+	// use A + shift I instead of A, and subtract the shift at the end
 	shift := 4e-16 * norm * math.Sqrt(float64(k))
 	if shift == 0 {
 		return dense.New(p, 0), nil, nil
@@ -317,8 +315,8 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	dense.SolveLower(c, inv)
 	b := dense.NewUnder(y.Stop, p, k)
 	dense.MulTB(b, ys, inv) // B = Y C⁻ᵀ, A ≈ B Bᵀ
-	// B = V S Uᵀ: the singular values through an orthonormal basis keep what a Gram
-	// matrix of B would lose
+	// B = V S Uᵀ: singular values computed in an orthonormal basis keep the digits that a
+	// Gram matrix of B would lose
 	v := ys
 	dense.Copy(v, b)
 	if !dense.Orthonormal(v, 2) {
@@ -344,13 +342,13 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	return q, lambda, nil
 }
 
-// smallRest is the trace of what the leading directions leave of the whitened Hessian up to
-// which their rank is exact: with R for the rest log |I + A| is off by no more than tr R, and no
-// variance by more than that share, whatever the correlations in it.
+// smallRest is the trace of what the leading directions leave out of the whitened Hessian up to which
+// they count as exact: with R for the rest, the error of log |I + A| is at most tr R, and that of a
+// variance at most that share, whatever the correlations in it.
 const smallRest = 1e-3
 
-// RestNote is what a status says of a Hessian that has the diagonal of what its leading
-// directions leave out, "" where that is next to nothing. asked: that rank was asked for.
+// RestNote returns the status note about a Hessian that has only the diagonal of what its leading
+// directions leave out, "" if that is next to nothing. asked means that the rank was requested.
 func (x *LowRank) RestNote(asked bool) string {
 	if x.Rest <= smallRest {
 		return ""
@@ -362,10 +360,10 @@ func (x *LowRank) RestNote(asked bool) string {
 	return fmt.Sprintf("%scurvature is left out by a low rank: the Hessian has rank %d and the diagonal of what that leaves out (%.2g of its trace), so that standard deviations and log_evidence are approximate", why, len(x.Share), x.Rest/x.Trace)
 }
 
-// LearntNote is what a status says of parameters of the likelihood that are learnt all the same.
+// LearntNote is the status note about parameters of the likelihood that are learnt nevertheless.
 const LearntNote = "the dispersion or shape is learnt from an approximate log_evidence"
 
-// Kept is what a status says of a prior variance that is not learnt from such a Hessian.
+// Kept returns the status note about a prior variance that is not learnt from such a Hessian.
 func Kept(v float64) string {
 	return fmt.Sprintf("prior_variance stays %.4g, for variances are not learnt from an approximate log_evidence", v)
 }

@@ -14,27 +14,27 @@ const (
 	// MaxStep is the largest step of a parameter: a factor of 20 for a logarithm.
 	MaxStep = 3
 	// slopeTol is the largest slope at a maximum, relative to its scale: the relative error of
-	// a variance. An Evidence may say besides how many nats below it will do, each parameter
-	// for itself, by Tolerance() float64.
+	// a variance. An Evidence may also have a method Tolerance() float64: how many nats below the
+	// maximum each parameter may end.
 	slopeTol = 1e-6
 	memory   = 8 // pairs of L-BFGS
 	maxOuter = 50
-	// An evidence that has gained less than rising in the last steps, as many as lately, rises no more.
+	// An evidence that has gained less than rising in the last lately steps no longer rises.
 	rising = 1e-4
 	lately = 5
-	// Two steps in a row that gain less than this, in nats, end the search: for low
-	// rank the slope is that of exact eigenpairs, which those found only come close to.
-	sameEvidence = 1e-8 // of an Evidence that is no Rough
-	longest      = 64   // how much longer steps may get than the scales have them
-	// tail is the least slope in units of its curvature where an evidence flattens like e^-θ, whose
-	// two are the same; less than 1 as differences of slopes over a step of 3 see six times that.
+	// Two steps in a row that gain less than this, in nats, end the search: for low rank the
+	// slope is that of exact eigenpairs, to which the computed ones only come close.
+	sameEvidence = 1e-8 // for an Evidence that is not Rough
+	longest      = 64   // the largest factor by which steps may exceed the scales
+	// tail is the least ratio of slope to curvature at which an evidence counts as flattening like
+	// e^-θ, for which it is 1; below 1, as differences of slopes over a step of 3 give six times that.
 	tail = 0.1
-	// stretch is the share of what the slope has it gain that a step must gain to be doubled: a
-	// parabola's top gains a half, e^-θ in a step of 1 about 0.63.
+	// stretch is the share of its linear prediction that a step must gain to be doubled: a step to
+	// the top of a parabola gains a half, e^-θ in a step of 1 about 0.63.
 	stretch = 0.6
 )
 
-// StillRising is the status of a climb that has taken all its steps, of a Search that does not state how many.
+// StillRising is the status of a climb that has taken all its steps, for a Search without Steps.
 var StillRising = stillRising(maxOuter)
 
 func stillRising(steps int) string {
@@ -43,12 +43,12 @@ func stillRising(steps int) string {
 
 // Evidence is a log evidence as a function of parameters θ.
 type Evidence interface {
-	// Try goes to θ; ok is false when the value is not to be trusted.
+	// Try moves to θ; ok is false if the value is not reliable.
 	Try(theta []float64) (log float64, ok bool, err error)
-	// Keep says that the θ last tried is the best one yet.
+	// Keep is called if the θ tried last is the best so far.
 	Keep()
-	// Slope is the derivative where Try was last, and positive numbers that divide it
-	// into a good step; none where they are not known. It may go elsewhere.
+	// Slope returns the derivative at the θ tried last, and positive numbers that divide it into a
+	// good step, nil if they are not known. It may move elsewhere.
 	Slope() (slope, scale []float64, err error)
 }
 
@@ -59,8 +59,8 @@ func tolerance(e Evidence) float64 {
 	return 0
 }
 
-// Rough is an Evidence whose values or slopes are less exact: Same is what a step must
-// gain at least.
+// Rough is an Evidence whose values or slopes are less exact: Same is the least gain of a step
+// that counts.
 type Rough interface {
 	Evidence
 	Same() float64
@@ -73,15 +73,15 @@ func sameOf(e Evidence) float64 {
 	return sameEvidence
 }
 
-// Modal is an Evidence of a posterior that may have several modes, of which it keeps to one:
-// Higher goes to the best where it stands, and says whether that has the higher evidence.
+// Modal is an Evidence of a posterior that may have several modes, of which it follows one:
+// Higher moves to the best mode at the present θ, and reports whether its evidence is higher.
 type Modal interface {
 	Evidence
 	Higher() (bool, error)
 }
 
-// Prober is an Evidence that can look at θ with less effort: where it only chooses a start, a
-// value that takes long is not to be trusted.
+// Prober is an Evidence that can evaluate θ with less effort: while it is only used to choose a
+// start, a value that takes long is reported as unreliable.
 type Prober interface {
 	Evidence
 	Probe(on bool)
@@ -90,28 +90,28 @@ type Prober interface {
 // Search is a search for the parameters of highest evidence within bounds.
 type Search struct {
 	Lo, Hi []float64
-	Late   func() bool // time is up: the best so far is returned
-	// Grid says that all starts are tried before the first climb, which is from the best of
-	// them; without it the first climb is from the first start.
+	Late   func() bool // reports whether time is up: the best so far is returned
+	// Grid makes it try all starts before the first climb, which is from the best of them;
+	// without it the first climb is from the first start.
 	Grid bool
-	// Climbs is from how many starts it climbs at most; 0 is 2.
+	// Climbs is the largest number of starts to climb from; 0 is 2.
 	Climbs int
-	// Apart is how far from both ends of the paths followed, in a parameter, a start lies that is
-	// climbed from although it is lower than what was found, by up to rival nats; 0 is 4.5.
+	// Apart is how far, in some parameter, a start must be from both ends of all earlier climbs to be
+	// climbed from although it is lower than the best, by up to rival nats; 0 is 4.5.
 	Apart float64
-	// Ends is with how many nats left to gain each parameter, if its evidence flattens like
-	// e^-θ, goes to the end of its range where that is no lower; 0 or nil: it never does.
+	// Ends is, by parameter, the gain left in nats below which a parameter whose evidence flattens
+	// like e^-θ is moved to the end of its range, if that is no lower; 0 or nil means never.
 	Ends []float64
-	// Stretch says that a step that gains more than a parabola has it is doubled for as long as
-	// the evidence rises: where a slope is made of values.
+	// Stretch makes a step that gains more than a parabola predicts be doubled for as long as the
+	// evidence rises, for slopes that are computed from values.
 	Stretch bool
-	// Steps is the most steps of a climb; 0 is 50.
+	// Steps is the largest number of steps of a climb; 0 is 50.
 	Steps int
 
 	ends []end // of the climbs so far
 }
 
-// end is a climb: from where, to where, by which places, and how high.
+// end is a climb: its start, end, path, and height.
 type end struct {
 	from, to []float64
 	path     [][]float64
@@ -121,15 +121,15 @@ type end struct {
 }
 
 const (
-	// beside is how near two starts are the same one, and sameHill how near to the end of an
-	// earlier climb a later one, no higher, is on its way there, or to its path a start.
+	// Two starts closer than beside are the same. sameHill is the distance to the end of an earlier
+	// climb within which a later one, no higher, stops, and that of a start to its path.
 	beside, sameHill = 1e-3, 0.5
-	// rival is how many nats below the best maximum another start may lie and still be
-	// climbed from, and apart by how much, on the logarithmic scale of a parameter.
+	// rival is how many nats below the best maximum another start may lie to be climbed from, and
+	// apart how far from it, on the logarithmic scale of a parameter.
 	rival, apart = 30, 4.5
 )
 
-// AtEnd is the end of the range from lo to hi at which x is: -1, 1, or 0 for neither.
+// AtEnd returns the end of the range from lo to hi at which x is: -1, 1, or 0 for neither.
 func AtEnd(x, lo, hi float64) int {
 	const near = 1e-4
 	switch {
@@ -141,10 +141,10 @@ func AtEnd(x, lo, hi float64) int {
 	return 0
 }
 
-// From climbs from the best starts: from those that lie above what was found, or apart from
-// the paths that were followed, so that the end is never below a start. It returns with e at the
-// best θ, where Slope leaves it; status says why the climb to it stopped before the maximum, "" if
-// it did not.
+// From climbs from the best starts: those above the best end so far, or apart from the paths of
+// earlier climbs, so that the result is never below a start. It returns with e at the best θ, as
+// Slope leaves it; status is the reason why that climb stopped before the maximum, "" if it did
+// not.
 func (s Search) From(e Evidence, starts [][]float64) (best []float64, status string, err error) {
 	top := end{log: math.Inf(-1)}
 	left, here := kernels.Or(s.Climbs, 2), false
@@ -193,7 +193,7 @@ func (s Search) From(e Evidence, starts [][]float64) (best []float64, status str
 	return top.to, top.status, err
 }
 
-// try tries starts, the best first then. Without any end yet it tries one however late it is.
+// try evaluates starts and sorts them, best first. If there is no end yet it tries one however late it is.
 func (s *Search) try(e Evidence, starts [][]float64) (tried []end, first error) {
 	if p, ok := e.(Prober); ok {
 		p.Probe(true)
@@ -228,7 +228,7 @@ func (s *Search) try(e Evidence, starts [][]float64) (tried []end, first error) 
 	return tried, first
 }
 
-// worth says whether to climb from t, top being the best found.
+// worth reports whether to climb from t; top is the best height so far.
 func (s *Search) worth(t *end, top float64) bool {
 	if !t.ok || t.log > top {
 		return t.ok
@@ -240,7 +240,7 @@ func (s *Search) worth(t *end, top float64) bool {
 	})
 }
 
-// distance is the largest of a parameter.
+// distance returns the largest difference of a parameter.
 func distance(a, b []float64) (d float64) {
 	for k, v := range a {
 		d = max(d, math.Abs(v-b[k]))
@@ -248,24 +248,23 @@ func distance(a, b []float64) (d float64) {
 	return d
 }
 
-// ascent is where a climb stands.
+// ascent is the state of a climb.
 type ascent struct {
 	*Search
 	e            Evidence
 	theta        []float64
 	log          float64
 	slope, scale []float64
-	free         []bool // of parameters that are not at the end of the range they push against
+	free         []bool // by parameter: not pushing against an end of its range
 	hist         history
-	ended        []bool  // of parameters that were tried at the end of their range
-	stretched    bool    // the latest step
-	longer       float64 // by what steps are longer than the scales have them
-	away         bool    // the evidence stands elsewhere
+	ended        []bool  // by parameter: was tried at the end of its range
+	stretched    bool    // the latest step was stretched
+	longer       float64 // factor by which steps exceed those of the scales
+	away         bool    // the evidence is at another θ
 }
 
-// climb goes from θ to the maximum of e, by L-BFGS started from slope/scale, each step
-// shortened until the evidence rises. It returns with e at the best θ; ok is that of its first
-// evaluation.
+// climb moves from θ to the maximum of e, by L-BFGS started from slope/scale, each step shortened
+// until the evidence rises. It returns with e at the best θ; ok is that of the first evaluation.
 func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 	a := &ascent{Search: s, e: e, theta: slices.Clone(theta), ended: make([]bool, len(theta)), longer: 1}
 	log, ok, err := e.Try(theta)
@@ -306,8 +305,8 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 			}
 		}
 		if moved == nil {
-			// not even a tiny step raises it: it is as high as rounding and the search
-			// for the mode let it be, or time is up
+			// not even a tiny step raises it: it is as high as rounding and the search for the
+			// mode allow, or time is up
 			if a.away = true; s.Late() {
 				return at(late(outer))
 			}
@@ -323,17 +322,17 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 			return end{}, err
 		}
 		switch {
-		case a.stretched: // over ground that is no parabola
+		case a.stretched: // the ground is not a parabola
 			a.hist = history{}
 		case a.hist.add(was, moved, slope, a.slope):
 			a.longer = 1
-		default: // it rises the more steeply the farther it goes, and steps by its scales would creep
+		default: // the slope grows with distance, and steps by the scales would creep
 			a.longer = min(2*a.longer, longest)
 		}
 	}
 }
 
-// keep has the evidence kept and looks at its slope.
+// keep calls Keep of the evidence and computes its slope.
 func (a *ascent) keep() (err error) {
 	a.away = false
 	a.e.Keep()
@@ -347,7 +346,7 @@ func (a *ascent) keep() (err error) {
 	return nil
 }
 
-// done says that a maximum is reached: without scales they count as 1.
+// done reports whether a maximum is reached; without scales they count as 1.
 func (a *ascent) done() bool {
 	nats := tolerance(a.e)
 	for k, g := range a.slope {
@@ -362,12 +361,12 @@ func (a *ascent) done() bool {
 	return true
 }
 
-// known says that the climb has come to the end of an earlier one that is no lower.
+// known reports whether the climb has reached the end of an earlier one that is no lower.
 func (a *ascent) known() bool {
 	return slices.ContainsFunc(a.ends, func(t end) bool { return a.log <= t.log && distance(a.theta, t.to) < sameHill })
 }
 
-// step is where the evidence is higher, nil if nowhere.
+// step returns a point of higher evidence, nil if it finds none.
 func (a *ascent) step() (moved []float64, log float64, err error) {
 	for {
 		dir := a.hist.direction(a.slope, a.scale, a.free)
@@ -381,12 +380,12 @@ func (a *ascent) step() (moved []float64, log float64, err error) {
 		if moved, log, err = a.line(dir); moved != nil || err != nil || a.scale != nil || len(a.hist.s) == 0 || a.Late() {
 			return moved, log, err
 		}
-		a.hist = history{} // which may mislead where no scale corrects it
+		a.hist = history{} // it may mislead if no scale corrects it
 	}
 }
 
-// toEnd has a parameter with next to nothing left to gain, but no maximum in sight, at the
-// end of its range, nil if there is none or that is lower. It is tried once for each.
+// toEnd returns the point with a parameter that has next to nothing left to gain, but no maximum in
+// sight, at the end of its range; nil if there is none or that is lower. Each is tried once.
 func (a *ascent) toEnd() (moved []float64, log float64) {
 	for k, g := range a.slope {
 		if a.Ends == nil || !a.free[k] || a.ended[k] || !(math.Abs(g) < a.Ends[k]) || !(math.Abs(g) > tail*a.curvature(k)) || a.Late() {
@@ -405,7 +404,7 @@ func (a *ascent) toEnd() (moved []float64, log float64) {
 	return nil, 0
 }
 
-// curvature is the scale of parameter k, or what the latest step has found it to be.
+// curvature returns the scale of parameter k, or its curvature along the latest step.
 func (a *ascent) curvature(k int) float64 {
 	if a.scale != nil {
 		return a.scale[k]
@@ -416,7 +415,7 @@ func (a *ascent) curvature(k int) float64 {
 	return math.Inf(1)
 }
 
-// line shortens the step until the evidence rises, nil if it does not.
+// line shortens the step until the evidence rises; it returns nil if it does not.
 func (a *ascent) line(dir []float64) ([]float64, float64, error) {
 	const tries = 12
 	a.stretched = false
@@ -439,7 +438,7 @@ func (a *ascent) line(dir []float64) ([]float64, float64, error) {
 			a.stretched = true
 			return a.stretch(dir, moved, log)
 		}
-		// where rounding hides the gain, the slope decides alone
+		// if rounding hides the gain, only the slope decides
 		if got >= 1e-4*gain || gain < 1e-9*(1+math.Abs(a.log)) && got > -1e-11*(1+math.Abs(a.log)) {
 			return moved, log, nil
 		}
@@ -448,7 +447,7 @@ func (a *ascent) line(dir []float64) ([]float64, float64, error) {
 	return nil, 0, nil
 }
 
-// along is a step of t, and what the slope has it gain.
+// along returns the point t along dir, and the gain that the slope predicts.
 func (a *ascent) along(dir []float64, t float64) (moved []float64, gain float64) {
 	moved = make([]float64, len(a.theta))
 	for k, x := range a.theta {
@@ -478,7 +477,7 @@ func (a *ascent) stretch(dir, moved []float64, log float64) ([]float64, float64,
 // history is the memory of L-BFGS for the maximum.
 type history struct{ s, y [][]float64 }
 
-// add notes a step between two slopes; false where these have no curvature of a maximum.
+// add records a step between two slopes. It returns false if they do not curve as at a maximum.
 func (m *history) add(from, to, g0, g1 []float64) bool {
 	s, y := make([]float64, len(from)), make([]float64, len(from))
 	sy, ss, yy := 0.0, 0.0, 0.0
@@ -498,8 +497,8 @@ func (m *history) add(from, to, g0, g1 []float64) bool {
 	return true
 }
 
-// length is what a slope is multiplied by where no scale is known: the inverse curvature along
-// the latest step; for a first one 1, of slopes above 1 that which makes them 1.
+// length returns what multiplies a slope without a scale: the inverse curvature along the latest
+// step; for the first step 1, or for slopes longer than 1 the inverse of their length.
 func (m *history) length(slope []float64) float64 {
 	if n := len(m.s); n > 0 {
 		return dense.Dot(m.s[n-1], m.y[n-1]) / dense.Dot(m.y[n-1], m.y[n-1])
@@ -507,8 +506,8 @@ func (m *history) length(slope []float64) float64 {
 	return 1 / max(1, math.Sqrt(dense.Dot(slope, slope)))
 }
 
-// direction is L-BFGS's, started from the slope divided by scale, each part at most
-// MaxStep. Parts that are not free stay.
+// direction returns that of L-BFGS, started from the slope divided by scale, each component at most
+// MaxStep. Components that are not free are 0.
 //
 // Source: [nocedal2006], algorithm 7.4.
 func (m *history) direction(slope, scale []float64, free []bool) []float64 {
@@ -531,8 +530,8 @@ func (m *history) direction(slope, scale []float64, free []bool) []float64 {
 		}
 	} else {
 		for k := range d {
-			// no part of the first step is longer than the limit: scale as small as 0 for
-			// a group of which the data say nothing
+			// no component of the first step exceeds the limit: scale may be as small as 0 for a group
+			// about which the data say nothing
 			d[k] /= max(scale[k], math.Abs(slope[k])/MaxStep, 1e-12)
 		}
 	}
@@ -544,7 +543,7 @@ func (m *history) direction(slope, scale []float64, free []bool) []float64 {
 		if !free[k] {
 			d[k] = 0
 		}
-		// each for itself: a variance on its way to 0 does not hold up the others
+		// each on its own: a variance on its way to 0 does not hold up the others
 		d[k] = min(max(d[k], -MaxStep), MaxStep)
 	}
 	return d

@@ -10,8 +10,8 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Hypers are the priors of the deviations that learnt prior variances are squares of: half-t, of
-// a scale that moves the predictor by so many units, and three degrees of freedom where o does not say.
+// Hypers returns the priors of the square roots of learnt prior variances: half-t, by default with
+// a scale that moves the predictor by 2.5 units, and three degrees of freedom.
 func (g *Groups) Hypers(o *kernels.Options, unit float64) (priors []Hyper) {
 	for k := range g.Names {
 		priors = append(priors, Hyper{DF: kernels.Or(o.SDFreedom, 3), Scale: kernels.Or(o.SDScale, 2.5*unit/math.Sqrt(g.Squares[k]))})
@@ -19,7 +19,7 @@ func (g *Groups) Hypers(o *kernels.Options, unit float64) (priors []Hyper) {
 	return priors
 }
 
-// Bottom is where a search for the mode of the posterior of θ is to begin at least: below it there is no slope.
+// Bottom is the lowest starting point of a search for the mode of the posterior of θ: below it there is no slope.
 func (h Hyper) Bottom() float64 {
 	if math.IsInf(h.Scale, 1) {
 		return math.Inf(-1)
@@ -27,10 +27,10 @@ func (h Hyper) Bottom() float64 {
 	return 2*math.Log(h.Scale) - 8
 }
 
-// Information adds to that in the logarithms of the variances of groups what many weights say of them, the
-// weights staying where they are: b = N(0, σ² + s), what the rows say of a weight alone, has the information
-// ½ ρ² of log σ², ρ = σ²/(σ² + s) being how far they determine it, 1 less the part of its prior
-// variance that is left.
+// Information adds to to the information about the logarithms of the variances of groups in many
+// weights, with the weights fixed: b = N(0, σ² + s), the likelihood's estimate of a weight, has the
+// information ½ ρ² about log σ², where ρ = σ²/(σ² + s) is how far the rows determine the weight: 1
+// minus the share of its prior variance that remains.
 func (g *Groups) Information(to, variance, prior []float64) {
 	for j, k := range g.Of {
 		if k >= 0 && k < len(g.Names) {
@@ -40,10 +40,10 @@ func (g *Groups) Information(to, variance, prior []float64) {
 	}
 }
 
-// Single says whether the weights' posterior is that under one value of the variances of groups, around being what
-// was found of them, nil for nothing, and whether that matters (Narrow): where nothing was found the mean of a variance is
-// above its value by what the weights say of it, by as much again at most. variance and prior are of the weights, of one
-// class after the other.
+// Single reports whether the weights' posterior is that under a single value of the variances of
+// groups, and whether that matters (Narrow). around is what is known of the variances, nil for
+// nothing: then the mean of a variance exceeds its value by the uncertainty that the weights leave,
+// at most by as much again. variance and prior are those of the weights, one class after the other.
 func (g *Groups) Single(around *Spread, variance, prior []float64) bool {
 	if around != nil && around.Weights != nil {
 		return false
@@ -60,8 +60,8 @@ func (g *Groups) Single(around *Spread, variance, prior []float64) bool {
 	})
 }
 
-// Narrow says whether some weight would have a deviation larger by a tenth, as far as the rows leave it its prior, if the
-// mean of its prior variance were in the place of the value: above is by how much of that it is more, of group k.
+// Narrow reports whether the standard deviation of some weight would be a tenth larger if its prior
+// variance were replaced by its mean: above returns by which share that is larger, for group k.
 func (g *Groups) Narrow(variance, prior []float64, above func(k int, prior float64) float64) bool {
 	for j, v := range variance {
 		if k := g.Of[j%len(g.Of)]; k >= 0 && v/prior[j]*above(k, prior[j]) > 0.2 {
@@ -71,17 +71,17 @@ func (g *Groups) Narrow(variance, prior []float64, above func(k int, prior float
 	return false
 }
 
-// leastFreedom is below how many rows that the weights leave a dispersion is called a guess: the logarithm of its
-// root is then uncertain by more than 1/√(2 · 1.5) = 0.6, as under its prior.
+// leastFreedom is the number of rows left by the weights below which a dispersion is called a guess:
+// the logarithm of its root is then uncertain by more than 1/√(2 · 1.5) = 0.6, as under its prior.
 const leastFreedom = 1.5
 
-// narrowFreedom is below how many rows that the weights leave intervals under one value of a dispersion, or the most
-// likely shape, are too narrow by a tenth and more.
+// narrowFreedom is the number of rows left by the weights below which intervals under a single
+// value of a dispersion, or the most likely shape, are too narrow by a tenth or more.
 const narrowFreedom = 8
 
-// Guess is what a status says of a learnt dispersion that the rows hardly tell of, "" for nothing, the weights
-// having these variances after the rows and before. prior: the dispersion has a prior; averaged: the weights, and the
-// dispersion that stands for it, are averages over its posterior.
+// Guess returns the status note about a learnt dispersion that the rows hardly determine, "" for
+// none; variance and before are the weights' variances after and before the rows. prior: the
+// dispersion has a prior; averaged: the weights and the dispersion are averages over its posterior.
 func Guess(p *kernels.Problem, variance, before []float64, prior, averaged bool) string {
 	known, left := freedom(p, variance, before)
 	why := ""
@@ -96,8 +96,8 @@ func Guess(p *kernels.Problem, variance, before []float64, prior, averaged bool)
 	return fmt.Sprintf("the dispersion is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(left, 0))
 }
 
-// GuessedShape is Guess of the learnt shape of responses that vary in proportion to their means; averaged says that the
-// weights, and the shape that stands for it, are averages over its posterior.
+// GuessedShape is Guess for the learnt shape of responses that vary in proportion to their means;
+// averaged means that the weights and the shape are averages over its posterior.
 func GuessedShape(p *kernels.Problem, variance, before []float64, averaged bool) string {
 	known, left := freedom(p, variance, before)
 	least, why := float64(narrowFreedom), ", under which alone intervals are too narrow"
@@ -110,7 +110,7 @@ func GuessedShape(p *kernels.Problem, variance, before []float64, averaged bool)
 	return fmt.Sprintf("the shape is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(left, 0))
 }
 
-// freedom is how many weights the rows determine, and how many rows that leaves.
+// freedom returns how many weights the rows determine, and how many rows that leaves.
 func freedom(p *kernels.Problem, variance, before []float64) (known, left float64) {
 	rows := p.Table()
 	if p.Weight != nil {
@@ -125,21 +125,21 @@ func freedom(p *kernels.Problem, variance, before []float64) (known, left float6
 	return known, rows - known
 }
 
-// Averages are what a sum over the posterior of some parameters finds: mean and mean square of the
-// values asked for, and the mixture of the Gaussians there.
+// Averages is the result of a sum over the posterior of some parameters: mean and mean square of the
+// requested values, and the mixture of the Gaussians there.
 type Averages struct {
 	Mean, Square []float64
 	Weights      *gauss.Normal
-	Predictive   kernels.PredictiveScale // under which Weights predict the rows as the mixture does
-	Off          float64                 // nats a row by which they do not
+	Predictive   kernels.PredictiveScale // with which Weights predicts the rows as the mixture does
+	Off          float64                 // nats per row by which it still does not
 }
 
-// SD is the deviation of value k.
+// SD returns the standard deviation of value k.
 func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k]*s.Mean[k], 0)) }
 
-// Sum sums over a lattice of at most n.Lattice points, or where they do not suffice over n.Draws draws;
-// values are those of the parameters, in a slice that may be used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
-// evidence stands. nil where neither will do. predictor may be nil.
+// Sum sums over a lattice of at most n.Lattice points, or, if they do not suffice, over n.Draws draws. values
+// returns those of the parameters, in a slice that may be reused, and gaussian the posterior of the weights, full
+// or with leaves, at the present point of the evidence. Sum returns nil if neither suffices. predictor may be nil.
 func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error), predictor Predictor) (*Averages, error) {
 	var m mixture
 	total := 0.0
@@ -199,20 +199,20 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 	return out, nil
 }
 
-// MaxGrid is how many variances Variances sums over.
+// MaxGrid is the largest number of variances that Variances sums over.
 const MaxGrid = 8
 
-// Spread is what integrating over prior variances finds: mean and deviation of their roots by group, and
-// the posterior of the weights, nil where that stays the one at the mode.
+// Spread is the result of integrating over prior variances: mean and standard deviation of their
+// roots by group, and the posterior of the weights, nil if that stays the one at the mode.
 type Spread struct {
 	Mean, SD   []float64
 	Weights    *gauss.Normal
 	Predictive kernels.PredictiveScale // of Weights
-	Drawn      bool                    // though by these, predictions are pulled towards the base rate
+	Drawn      bool                    // predictions are pulled towards the base rate nevertheless
 }
 
-// VariancePeak is NewPeak of an evidence all of whose parameters are logarithms of prior variances, their roots
-// having those priors.
+// VariancePeak is NewPeak for an evidence whose parameters are all logarithms of prior variances;
+// priors are those of their roots.
 func VariancePeak(e Evidence, priors []Hyper, theta, lo, hi []float64, late func() bool) (*Peak, error) {
 	start, of := slices.Clone(theta), make([]int, len(theta))
 	for k, p := range priors {
@@ -228,10 +228,10 @@ func VariancePeak(e Evidence, priors []Hyper, theta, lo, hi []float64, late func
 	}, start, lo, hi, late)
 }
 
-// Variances finds moments of the prior variances that the parameters of q are the logarithms of, and the weights
-// averaged over them: by a sum over points and by sections where they are worth it, a point taking about
-// so many operations, all of them at most so many. gaussian and
-// predictor are as in Sum.
+// Variances returns moments of the prior variances whose logarithms are the parameters of q, and
+// the weights averaged over them: by a sum over points, and by sections if they are worthwhile.
+// point is the approximate number of operations per point, most the limit for all of them. gaussian
+// and predictor are as in Sum.
 func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, error), predictor Predictor) (*Spread, error) {
 	n := len(q.x)
 	s := &Spread{}
@@ -262,7 +262,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 	if s.Weights != nil && n == 1 || float64(12*len(wide))*point > most {
 		return s, nil
 	}
-	for _, k := range wide { // a grid of more than one has few points of theirs
+	for _, k := range wide { // a grid of several parameters has few points for these
 		mean, sd, ok, err := q.Section(k)
 		if err != nil {
 			return nil, err
@@ -274,7 +274,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 	return s, nil
 }
 
-// Note keeps in f what was found of the variances of groups, and how the weights predict.
+// Note records in f what was found of the variances of groups, and how the weights predict.
 func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
 	mean, sd := make([]float64, p.P), make([]float64, p.P)
 	for j, k := range groups.Of[:p.P] {
@@ -294,18 +294,18 @@ func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
 	}
 }
 
-// mixture gathers Gaussians of one form: full, or with the same leaves.
+// mixture accumulates Gaussians of one form: full, or with the same leaves.
 type mixture struct {
 	form  *gauss.Normal // the first
 	log   float64
 	total float64
 	mean  []float64     // Σ weight (mean - that of the first)
-	cov   *dense.Matrix // Σ weight (Σ + d dᵀ), of the block with leaves
+	cov   *dense.Matrix // Σ weight (Σ + d dᵀ), with leaves only of the block
 	tie   *dense.Matrix // of each leaf with the block
 	leaf  []float64     // of each leaf
 }
 
-// add is the weight of a Gaussian with that log density, which is added.
+// add adds a Gaussian with the given log density and returns its weight.
 func (m *mixture) add(g *gauss.Normal, log float64) float64 {
 	if m.form == nil {
 		m.form, m.log = g, log
@@ -353,8 +353,8 @@ func (m *mixture) add(g *gauss.Normal, log float64) float64 {
 	return w
 }
 
-// normal is the Gaussian with the mixture's mean and covariance; with leaves that of the
-// block, and of every leaf with it.
+// normal returns the Gaussian with the mixture's mean and covariance; with leaves only the covariance
+// of the block and of each leaf with it.
 func (m *mixture) normal() (*gauss.Normal, error) {
 	mean := slices.Clone(m.form.Mean)
 	for j, s := range m.mean {
@@ -388,7 +388,7 @@ func (m *mixture) normal() (*gauss.Normal, error) {
 			h[i] = h[i]/m.total - m.mean[j]*block[i]
 		}
 		v := m.leaf[k]/m.total - m.mean[j]*m.mean[j]
-		dense.SolveLowerVec(l, h) // hᵀPh before the second half of the solution
+		dense.SolveLowerVec(l, h) // h is half solved: its square is hᵀPh
 		m.leaf[k] = max(v-dense.Dot(h, h), 1e-14*v)
 		dense.SolveLowerTVec(l, h)
 	}

@@ -9,40 +9,40 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Climber is a search for a mode, uphill from where it stands.
+// Climber is an uphill search for a mode from its present point.
 type Climber interface {
-	// Climb goes uphill under l, over the rows of only where that is not nil.
+	// Climb climbs under l, over the rows of only unless that is nil.
 	Climb(l lik.Likelihood, only []bool) error
-	// At is where it stands, Go goes there, to the prior mean with nil.
+	// At returns the present point, Go moves to one, to the prior mean with nil.
 	At() []float64
 	Go(u []float64)
-	// Predictor is the linear predictor, offsets included, where it stands.
+	// Predictor is the linear predictor, offsets included, at the present point.
 	Predictor() []float64
 	Obs(i int) lik.Obs
-	// LogEvidence is that of the Gaussian where it stands.
+	// LogEvidence is that of the Gaussian at the present point.
 	LogEvidence() (float64, error)
 	Late() bool
 }
 
-// Rivals are the modes that Highest found.
+// Rivals holds the modes that Highest found.
 type Rivals struct {
-	First, Best, Second float64 // log evidence of the one it started at, the best and the next
+	First, Best, Second float64 // log evidence of the first one, the best and the next best
 	Found               int
-	Modes               []Rival // all of them, the one it started at first
+	Modes               []Rival // all of them, the first one first
 }
 
-// Rival is a mode: where it is, and the log evidence of the Gaussian there.
+// Rival is a mode: its location, and the log evidence of the Gaussian there.
 type Rival struct {
 	At          []float64
 	LogEvidence float64
 }
 
-// Notable is how many nats of log evidence a mode may be below the best one and still hold more than
-// a thousandth of it.
+// Notable is how many nats of log evidence a mode may be below the best one and still have more than
+// a thousandth of its mass.
 const Notable = 7
 
-// Note is "" or a sentence: when the best mode is not the one uphill of the prior mean,
-// or when another one holds more than a thousandth of its evidence.
+// Note returns "" or a sentence: if the best mode is not the one uphill of the prior mean, or if
+// another one has more than a thousandth of its evidence.
 func (r *Rivals) Note() string {
 	switch {
 	case r.Found < 2:
@@ -57,16 +57,16 @@ func (r *Rivals) Note() string {
 
 const (
 	maxRounds = 4
-	// Smoothing narrows by this factor at least from one climb to the next.
+	// Smoothing is reduced at least by this factor from one climb to the next.
 	narrower  = 4
 	maxStages = 30
 )
 
-// Highest searches better modes than the one where c stands, and leaves c at the one
-// of most evidence. It starts where all rows, and then the rows that the best mode has
-// given up, lead when the likelihood is at first so wide that one mode is left and then
-// narrows (graduated non-convexity). A mode that gives up no row is taken for the only
-// one. Cost: about ten climbs a round.
+// Highest searches for better modes than the present one of c, and leaves c at the one of highest
+// evidence. It starts where all rows, and then the rows that the best mode has given up, lead if
+// the likelihood is first so wide that only one mode is left and is then narrowed (graduated
+// non-convexity). A mode that gives up no row is assumed to be the only one. Cost: about ten climbs
+// per round.
 //
 // Source: [blake1987] for the narrowing.
 func Highest(c Climber, l lik.Bumpy) (r Rivals, err error) {
@@ -131,8 +131,8 @@ func Highest(c Climber, l lik.Bumpy) (r Rivals, err error) {
 	return r, err
 }
 
-// narrow climbs from the prior mean under ever narrower likelihoods; false where there
-// is no way.
+// narrow climbs from the prior mean under successively narrower likelihoods. It returns false if a
+// climb fails.
 func narrow(c Climber, l lik.Bumpy, only []bool) bool {
 	c.Go(nil)
 	far := func() float64 {
@@ -156,7 +156,7 @@ func narrow(c Climber, l lik.Bumpy, only []bool) bool {
 	return only == nil || c.Climb(l, only) == nil
 }
 
-// alike says that two predictors are of one mode.
+// alike reports whether two predictors belong to the same mode.
 func alike(a, b []float64) bool {
 	apart, size := 0.0, 0.0
 	for i, v := range a {

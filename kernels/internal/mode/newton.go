@@ -9,60 +9,60 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Hill is a log posterior, less any constant, seen from where one stands on it.
+// Hill is a log posterior, up to a constant, relative to a present point.
 type Hill interface {
-	// Direction makes Newton's step and returns the slope along it, which is the square
-	// of Newton's decrement, the distance to the top in posterior deviations.
+	// Direction computes Newton's step and returns the slope along it, which is the square of
+	// Newton's decrement, the distance to the mode in posterior standard deviations.
 	Direction() (slope float64, err error)
-	// Gain looks at t times the step and says by how much it is higher there; not
-	// finite where nobody can stand.
+	// Gain evaluates t times the step and returns how much higher the log posterior is there;
+	// it is not finite if the point is not allowed.
 	Gain(t float64) float64
-	// Go takes t times the step, where Gain has looked last; false: one cannot.
+	// Go moves by t times the step, the t of the last Gain; it returns false if that is impossible.
 	Go(t float64) bool
-	// Height is the log likelihood, what the prior takes from it, and the number of rows
-	// summed: their size says what is rounding.
+	// Height returns the log likelihood, the penalty of the prior, and the number of rows summed:
+	// their size determines the rounding error.
 	Height() (logLik, penalty float64, rows int)
 }
 
 // Newton climbs by Newton's method with step halving.
 type Newton struct {
 	MaxIter int
-	Tol     float64 // the top is reached when it is this near in posterior deviations
-	// Stall is where a step that does not halve the distance leaves nothing but the
-	// rounding of solves with a Hessian that is nearly singular.
+	Tol     float64 // distance to the mode, in posterior standard deviations, at which it is reached
+	// Stall is the distance below which, if a step does not halve it, only the rounding error of
+	// solves with a nearly singular Hessian is left.
 	Stall float64
-	// Final says that a step is also taken where the top is reached: it costs no factor.
+	// Final makes a step also be taken at the mode: it costs no factorisation.
 	Final bool
 
-	far int // steps in a row that gained more than a parabola has it
+	far int // steps in a row that gained more than a parabola predicts
 
 	Iterations int     // of the latest climb
-	Decrement  float64 // where it last looked
-	Status     string  // why it stopped before the top, "" at the top
+	Decrement  float64 // at the latest point
+	Status     string  // why it stopped before the mode, "" at the mode
 }
 
-// NewNewton has the options MaxIter (100) and Tol (1e-8).
+// NewNewton reads the options MaxIter (100) and Tol (1e-8).
 func NewNewton(o *kernels.Options) Newton {
 	return Newton{MaxIter: kernels.Or(o.MaxIter, 100), Tol: kernels.Or(o.Tol, 1e-8)}
 }
 
 const (
-	// hidden is the slope from which on the sums of the log posterior hardly see a step.
+	// hidden is the slope below which the sums of the log posterior hardly resolve a step.
 	hidden = 1e-8
-	// maxHalvings of a step: an exponential link can ask for a step of 1e15.
+	// maxHalvings bounds the halvings of a step: an exponential link can ask for a step of 1e15.
 	maxHalvings = 60
 
-	// farOff is after how many steps that gain as an exponential does, more than stretch of what
-	// the slope has it, one is doubled for as long as that pays: each takes only 1 off the exponent.
+	// farOff is the number of successive steps that gain as an exponential does, more than stretch of the
+	// linear prediction, after which a step is doubled while that pays: each only reduces the exponent by 1.
 	farOff = 8
 
 	noHigher = "no higher log posterior along Newton's direction after %d steps"
 )
 
-// Climb goes up h. It has converged when the top is within Tol posterior deviations, by
-// Newton's decrement, when rounding is all that is left of the decrement, or, if h can
-// tell, when it has arrived. A hill that Curves along the step is no parabola there, and has
-// no decrement that means anything. Errors: those of h, a curvature that overflows.
+// Climb climbs h. It has converged if the mode is within Tol posterior standard deviations, by
+// Newton's decrement, if only rounding error is left of the decrement, or if h reports that it has
+// Arrived. The decrement means nothing on a hill that Curves along the step. Errors: those of h, a
+// curvature that overflows.
 func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 	n.Status, n.Iterations, n.Decrement, n.far = "", 0, math.Inf(1), 0
 	short := func(why string) error {
@@ -78,7 +78,7 @@ func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 			return ErrOverflow
 		}
 		last := n.Decrement
-		n.Decrement = math.Sqrt(math.Abs(slope)) // a slope below 0 is rounding, not the top
+		n.Decrement = math.Sqrt(math.Abs(slope)) // a negative slope is rounding error, not the mode
 		there := n.Decrement <= n.Tol || n.Decrement < 1e-4 && n.Decrement > 0.5*last && (n.Decrement < n.Stall || n.atRounding(h))
 		if c, ok := h.(interface{ Curves() bool }); ok && there && n.Decrement > 0 {
 			there = !c.Curves()
@@ -114,17 +114,16 @@ func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 	}
 }
 
-// atRounding says that what Newton's step promises, half the squared decrement, is
-// below the rounding of the log posterior, summed over the rows.
+// atRounding reports whether the predicted gain of Newton's step, half the squared decrement, is
+// below the rounding error of the log posterior, summed over the rows.
 func (n *Newton) atRounding(h Hill) bool {
 	logLik, penalty, rows := h.Height()
 	return 0.5*n.Decrement*n.Decrement <= 1e-15*(1+math.Abs(logLik)+penalty+math.Sqrt(float64(rows)))
 }
 
-// step takes a step that raises the log posterior, false if there is none. A hill with
-// a Longest step is tried with that at first, and with longer ones while that pays: the
-// cap, not the likelihood, held it back. One with Overshoots is tried with shorter ones
-// after a step had to be cut.
+// step takes a step that raises the log posterior; it returns false if there is none. If h has a
+// method Longest its step is tried first, and longer ones while that pays: the limit, not the
+// likelihood, held it back. If h has Overshoots, shorter steps are tried after one had to be cut.
 func (n *Newton) step(h Hill, slope float64) bool {
 	logLik, _, rows := h.Height()
 	t, capped := 1.0, false

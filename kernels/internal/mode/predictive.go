@@ -7,49 +7,49 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// The posterior of the weights, averaged over prior variances, is a mixture, and one Gaussian is kept: see
-// kernels.PredictiveScale for what it predicts of separated responses, and for the factors that mend it.
+// The posterior of the weights, averaged over prior variances, is a mixture, of which one Gaussian is kept: see
+// kernels.PredictiveScale for what it predicts for separated responses, and for the factors that correct it.
 
-// NotAveraged is what a status says where learnt variances are not averaged over and that matters.
+// NotAveraged is the status note if learnt variances are not averaged over and that matters.
 const NotAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly determine: standard deviations leave that uncertainty out"
 
-// Drawn is what it says where they are, and predictions suffer.
+// Drawn is the status note if they are, but predictions suffer.
 const Drawn = "predictions are pulled towards the base rate: one Gaussian stands for weights whose size is very uncertain"
 
-// Predictor has the probabilities of all outcomes of some rows, times how many rows each counts as, as many each time, in
-// a slice that is used again: Under when the weights have that Gaussian, By under the one that Under had last by these
-// factors.
+// Predictor returns the probabilities of all outcomes of some rows, times the number of rows each
+// counts as, always equally many, in a slice that is reused: Under for weights with Gaussian g, By
+// for the last Gaussian of Under, scaled by these factors.
 type Predictor interface {
 	Under(g *gauss.Normal) []float64
 	By(k kernels.PredictiveScale) []float64
 }
 
-// events are the responses 1 of some rows, or a success of their trials, and behind each what it is not.
+// events are the outcomes of some rows: a response of 1, or a success in their trials, each followed by its complement.
 type events struct {
 	p            *kernels.Problem
 	rows         []int
 	times        []float64 // how many rows of one trial each counts as
-	m, v, offset []float64 // of the predictors under the Gaussian that was asked for last
+	m, v, offset []float64 // of the predictors under the last Gaussian
 	out          []float64
 	room         []float64
 }
 
 const (
-	// predicted is of how many rows, far and wide, Events has probabilities.
+	// predicted is the number of rows, spread over all, whose probabilities Events has.
 	predicted = 256
-	// least is by how many nats a step must be better.
+	// least is the least improvement of a step, in nats.
 	least = 1e-7
 	// farthest bounds the logarithms of the factors.
 	farthest = 7
-	// dear is how many nats a row the square of a logarithm above 0 must be worth. Where predictors are far from 0, only the
-	// ratio of their means and deviations matters, and both could grow without end.
+	// dear is the cost in nats per row of the square of a logarithm above 0. If predictors are far from 0,
+	// only the ratio of their means and standard deviations matters, and both could grow without bound.
 	dear = 1e-4
-	// unlike is by how many nats a row what a Gaussian predicts may differ from what the mixture does.
+	// unlike is the largest difference between the predictions of a Gaussian and of the mixture, in nats per row.
 	unlike = 0.002
 )
 
-// Events are the responses 1 of rows of p, or a success of their trials; nil where it has others, or some
-// weights are known.
+// Events returns the outcomes of rows of p, a response of 1 or a success in their trials; nil if p
+// has other responses, or some weights are known.
 func Events(p *kernels.Problem) Predictor {
 	t := p.Lik.Traits()
 	if !t.Binary && !t.Trials || p.N == 0 || p.Knows() {
@@ -74,7 +74,7 @@ func Events(p *kernels.Problem) Predictor {
 	return e
 }
 
-// spread is at most n of rows, one of each of as many parts, at different places so that rows that go in turns are met.
+// spread returns at most n of rows, one from each of n parts, at varying places so that it does not lock on to a cycle.
 func spread(rows []int, n int) []int {
 	if len(rows) <= n {
 		return rows
@@ -109,10 +109,10 @@ func (e *events) By(k kernels.PredictiveScale) []float64 {
 	return e.out
 }
 
-// factors are those under which g predicts events nearest to what the mixture does, averaged over it in mixed,
-// and how far off that still is. They are sought where g does it badly.
+// factors returns those under which the predictions of events by g are closest to those of the mixture,
+// averaged in mixed, and the difference that remains. They are only searched for if g predicts badly.
 //
-// Cost: some hundred times By. The divergence is searched by steps in the logarithms of both, ever shorter ones.
+// Cost: some hundred times By. The search takes ever shorter steps in the logarithms of both.
 func factors(e Predictor, mixed []float64, g *gauss.Normal) (at kernels.PredictiveScale, off float64) {
 	at = kernels.Unscaled
 	if off = divergence(mixed, e.Under(g)); off <= unlike {
@@ -121,7 +121,7 @@ func factors(e Predictor, mixed []float64, g *gauss.Normal) (at kernels.Predicti
 	best := off
 	for step := 0.7; step > 0.01; {
 		moved := false
-		for _, by := range [...][2]float64{{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, 2}, {-1, -2}} { // the last are all weights by a factor
+		for _, by := range [...][2]float64{{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, 2}, {-1, -2}} { // the last ones scale all weights
 			to := kernels.PredictiveScale{Mean: at.Mean * math.Exp(step*by[0]), Variance: at.Variance * math.Exp(step*by[1])}
 			a, b := math.Log(to.Mean), math.Log(to.Variance)
 			if math.Abs(a) > farthest || math.Abs(b) > farthest {
@@ -141,8 +141,8 @@ func factors(e Predictor, mixed []float64, g *gauss.Normal) (at kernels.Predicti
 	return at, off
 }
 
-// divergence is the Kullback-Leibler divergence of outcomes of the probabilities q from those of p, on average over
-// the rows, as many as p sums to. Each counts as often as both have it.
+// divergence returns the Kullback-Leibler divergence of outcomes with probabilities q from those
+// with p, averaged over the rows, of which there are as many as p sums to.
 func divergence(p, q []float64) (d float64) {
 	rows := 0.0
 	for i, x := range p {

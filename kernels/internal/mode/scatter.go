@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// Scattered is how many points Scatter draws, where as many are affordable; they must count for one
-	// of leastScattered, and for 40.
+	// Scattered is how many points Scatter draws if so many are affordable; their effective number must
+	// be at least one in leastScattered, and at least 40.
 	Scattered, leastScattered = 3000, 10
-	// latticed is for how many parameters a lattice is tried.
+	// latticed is the largest number of parameters for which a lattice is tried.
 	latticed = 4
-	// scatterFall is by how many nats the density falls to a scale of a draw, along an axis: as
-	// Student's t with scatterFreedom degrees of freedom does in one.
+	// scatterFreedom is the degrees of freedom of the Student's t of a draw, scatterFall by how many
+	// nats its density falls in two scales along an axis.
 	scatterFreedom = 5
 )
 
@@ -26,10 +26,10 @@ var (
 	scatterFall = 0.5 * (scatterFreedom + 1) * math.Log1p(4./scatterFreedom) // in two scales
 )
 
-// Scatter is Grid for parameters whose lattice would have too many points: those of a sequence that
-// fills the space evenly, drawn from the product along the axes of laws with heavier tails and of
-// two scales, one to each side of the mode. use is called with the log density less that of the
-// draw. false: the points count for too few, time is up, or there is no evidence at many.
+// Scatter is Grid for parameters whose lattice would have too many points. Its points are those of a
+// low-discrepancy sequence, mapped to the product along the axes of heavier-tailed distributions with
+// two scales, one on each side of the mode. use is called with the log density less that of the draw.
+// It returns false if the effective number of points is too low, time is up, or many have no evidence.
 //
 // Sources: [halton1960] for the points; importance sampling, [gelman2013], section 10.4.
 func (q *Peak) Scatter(points int, use func(theta []float64, log float64) error) (bool, error) {
@@ -74,7 +74,7 @@ func (q *Peak) Scatter(points int, use func(theta []float64, log float64) error)
 			}
 			continue
 		}
-		if log-q.log < -40 { // nothing, however seldom it is drawn
+		if log-q.log < -40 { // negligible, however rarely it is drawn
 			continue
 		}
 		w := math.Exp(log - q.log - drawn)
@@ -86,8 +86,8 @@ func (q *Peak) Scatter(points int, use func(theta []float64, log float64) error)
 	return sum*sum >= max(40, float64(points)/leastScattered)*squares, nil
 }
 
-// scales are, along each axis below and above the mode, what it takes for the density to fall as
-// that of the law does in one scale; nil where there is no evidence.
+// scales returns, for each axis, the scales below and above the mode at which the density falls as
+// that of the distribution does in one scale; nil if time is up.
 func (q *Peak) scales() ([][2]float64, error) {
 	out := make([][2]float64, len(q.x))
 	for a := range out {
@@ -136,7 +136,7 @@ func (q *Peak) scales() ([][2]float64, error) {
 	return out, nil
 }
 
-// halton is the n-th point of van der Corput's sequence to a base.
+// halton returns the n-th point of van der Corput's sequence to the given base.
 func halton(n, base int) (x float64) {
 	for f := 1 / float64(base); n > 0; f /= float64(base) {
 		x += f * float64(n%base)

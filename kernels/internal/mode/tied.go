@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// probes is how many vectors look for curvature that a Hessian leaves out. What random ones
-	// say of a weight is within half of it (χ² of 16 degrees of freedom), and exact of that many weights.
+	// probes is the number of vectors that probe for curvature that a Hessian leaves out. With random ones the
+	// result for a weight is within half of it (χ² of 16 degrees of freedom); up to that many weights it is exact.
 	probes = 16
-	// tiedFrom is by which share a variance is too small, to second order, that a status says so:
-	// deviations by 2.5 %. The chance correlations of p independent columns in n rows make p/n.
+	// tiedFrom is the share by which a variance is too small, to second order, from which a status reports
+	// it: standard deviations by 2.5 %. Chance correlations of p independent columns in n rows amount to p/n.
 	tiedFrom = 0.05
 )
 
-// Tied says whether a Gaussian N(w, L Lᵀ), the inverse of the blocks of the precision Λ0 + H,
+// Tied reports whether a Gaussian N(w, L Lᵀ), the inverse of the blocks of the precision Λ0 + H,
 // has variances that are too small because of what is between the blocks: with
 //
 //	E = Lᵀ (Λ0 + H) L - I
 //
-// a variance is too small by Σ_k E_jk² of itself and terms of higher order. These sums are those of
-// (E z)_j² for z of random signs, or for all unit vectors where weights are few. hessian sets dst = H m for p x k
-// matrices.
+// a variance is too small by the share Σ_k E_jk², and terms of higher order. These sums are
+// estimated by (E z)_j² for z of random signs, or for all unit vectors if there are few weights.
+// hessian sets dst = H m for p x k matrices.
 //
-// Cost: that of 16 products with H at most.
+// Cost: at most that of 16 products with H.
 func Tied(prior, post *gauss.Normal, seed uint64, halt *stop.Stop, hessian func(dst, m *dense.Matrix)) (bool, error) {
 	p := post.Dim()
 	k := min(probes, p)
