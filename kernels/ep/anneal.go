@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// At first all rows that annealed looks at count as coolest rows, at each step warmer times as
-	// much, for up to warming sweeps, which make the share gently of a site's change: else they
-	// would choose by the order of the rows, too.
+	// At first the rows that annealed uses count as coolest rows in all, at each step warmer times as
+	// much. Each step takes up to warming sweeps, which make only the share gently of a site's change:
+	// otherwise the order of the rows would choose the fixed point here, too.
 	coolest, warmer, warming = 1, 2, 6
 	gently                   = 0.3
-	// witnesses is how many rows it looks at, about: where the posterior is they know.
+	// witnesses is about how many rows it uses: enough to locate the posterior.
 	witnesses = 2048
-	// apart is how many nats two fixed points lie apart that are not the same one.
+	// apart is the least difference in nats between two distinct fixed points.
 	apart = 1e-3
 )
 
-// annealed runs EP on p from other sites than those that the order of the rows leads to: those of
-// fixed points at which rows count little, as exponents of their likelihoods, and then more and
-// more. Where the likelihood is not log-concave sites have several fixed points, and the first rows
-// choose one; rows that count little choose together.
+// annealed runs EP on p from other sites than those to which the order of the rows leads: fixed
+// points at which rows count little, as powers of their likelihoods, and then more and more. If the
+// likelihood is not log-concave the sites have several fixed points, and the first rows choose one;
+// rows that count little choose together.
 func (s *search) annealed(p *kernels.Problem) (engine, outcome, error) {
 	stride := max(1, p.N/witnesses)
 	exponent := 1.0
@@ -68,9 +68,9 @@ func (s *search) annealed(p *kernels.Problem) (engine, outcome, error) {
 	return e, out, err
 }
 
-// highest is the better one of a run that ended with out and an annealed one, where the likelihood
-// may have more than one fixed point; moved says that it is the annealed one. What fails there, or
-// has no memory left, is no concern of the first run.
+// highest returns the better one of the run that ended with out and an annealed run, if the
+// likelihood may have several fixed points; moved reports whether it is the annealed one. Errors of
+// the annealed run, and lack of memory for it, leave the first run as it is.
 func (s *search) highest(p *kernels.Problem, e engine, out outcome) (_ engine, _ outcome, moved bool) {
 	if _, ok := p.Lik.(lik.Bumpy); !ok || p.N < 2 || p.Options.MaxIter == 1 || s.late() {
 		return e, out, false
@@ -94,7 +94,7 @@ func (s *search) highest(p *kernels.Problem, e engine, out outcome) (_ engine, _
 	return e, out, false
 }
 
-// rivals says that there is another fixed point.
+// rivals notes that there is another fixed point.
 func (s *search) rivals(log, other float64) {
 	if far := log - other; far < 30 && !math.IsNaN(far) {
 		s.note("the sites have another fixed point, with a log evidence lower by %.2g: the posterior may have a mode there", far)

@@ -10,20 +10,20 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// diagonal is factorised EP: one Gaussian per weight, one site per non-zero. Means
-// are measured from the prior means, so that nothing large cancels in the evidence.
+// diagonal is factorised EP: one Gaussian per weight, one site per non-zero. Means are measured
+// from the prior means, so that nothing large cancels in the evidence.
 //
-// Without process noise w is the belief of each weight and the cavity is the belief
-// over the site. With it each weight is a chain over its rows: the sweep goes forward
-// in time with w the message of the rows before, back holds the message of the rows
-// after, and the cavity is their product. Sweep 1 has no rows after: it is the filter.
+// Without process noise w is the belief about each weight, and the cavity is the belief divided
+// by the site. With it each weight is a chain over its rows: the sweep goes forward in time, w is
+// the message from earlier rows, back that from later rows, and the cavity is their product. In
+// sweep 1 there are no later rows: it is the filter.
 type diagonal struct {
 	p      *kernels.Problem
 	batch  *kernels.Batch
 	kernel *priorKernel
 
 	base []float64        // predictors at the prior means
-	w    []kernels.Weight // belief, or message of the rows before
+	w    []kernels.Weight // belief, or message from earlier rows
 	prev []kernels.Weight // w at the end of the sweep before
 	site []Site
 	cav  []kernels.Weight // of one row
@@ -34,10 +34,10 @@ type diagonal struct {
 
 	newton *newtonStep // nil with drift
 
-	time  []float64 // of each row, none before the prior's
+	time  []float64 // of each row, not before that of the prior
 	noise []float64 // by column; nil without drift
 	at    []float64 // by column: time of the last row visited
-	back  []Site    // by non-zero: message of the rows after
+	back  []Site    // by non-zero: message from later rows
 }
 
 func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
@@ -63,8 +63,8 @@ func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
 	return d
 }
 
-// noises is the random-walk variance of each column per unit of time, nil where
-// nothing moves.
+// noises returns the random-walk variance of each column per unit of time, nil if no weight
+// drifts.
 func noises(p *kernels.Problem) []float64 {
 	if p.Noise <= 0 && p.NoiseBy == nil {
 		return nil
@@ -86,8 +86,8 @@ func (d *diagonal) reset(p *kernels.Problem) error {
 	return nil
 }
 
-// clock is the time of each row; rows that come before the prior's time are taken
-// at it, as in package adf.
+// clock returns the time of each row; rows before the time of the prior are moved to it, as in
+// package adf.
 func clock(p *kernels.Problem) []float64 {
 	if p.N == 0 || !(p.Time[0] < p.Begin) {
 		return p.Time
@@ -99,7 +99,7 @@ func clock(p *kernels.Problem) []float64 {
 	return t
 }
 
-// early is how many rows of weights that drift come before the prior's time.
+// early returns how many rows come before the time of the prior, if weights drift.
 func early(p *kernels.Problem) (n int) {
 	if noises(p) != nil {
 		for n < p.N && p.Time[n] < p.Begin {
@@ -112,12 +112,12 @@ func early(p *kernels.Problem) (n int) {
 func (d *diagonal) sites() []Site  { return d.site }
 func (d *diagonal) loo() []float64 { return d.logp }
 
-// minCavity is the least share of a belief's precision that its cavity keeps: below
-// it the difference has no digits left.
+// minCavity is the least share of a belief's precision that its cavity must keep: below it the
+// difference has no digits left.
 const minCavity = 1e-13
 
-// sweep visits every row once: its cavity, the moments of the likelihood under it, and
-// its new sites.
+// sweep visits every row once: its cavity, the moments of the likelihood under it, and its new
+// sites.
 func (d *diagonal) sweep(damp float64) (c change, err error) {
 	if d.noise != nil {
 		d.rewind()
@@ -142,7 +142,7 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 	return c, nil
 }
 
-// visit is the turn of row i.
+// visit updates row i.
 func (d *diagonal) visit(i int, damp float64, c *change) error {
 	p := d.p
 	m, v, proper := d.cavity(i)
@@ -173,7 +173,7 @@ func (d *diagonal) visit(i int, damp float64, c *change) error {
 	}
 	d.logp[i] = t.LogZ
 	c.logZ += t.LogZ
-	if v == 0 { // no weight of this row counts
+	if v == 0 { // all weights of this row are known
 		d.add(i)
 		return nil
 	}
@@ -185,8 +185,8 @@ func (d *diagonal) visit(i int, damp float64, c *change) error {
 	return nil
 }
 
-// cavity leaves the weights of row i without its sites in d.cav, and returns the mean and
-// variance of its predictor there; proper is false where a cavity has no digits left.
+// cavity stores the weights of row i without its sites in d.cav, and returns mean and variance of
+// the predictor there; proper is false if a cavity has no digits left.
 func (d *diagonal) cavity(i int) (m, v float64, proper bool) {
 	p, chain := d.p, d.noise != nil
 	lo, hi := p.Row[i], p.Row[i+1]
@@ -213,8 +213,8 @@ func (d *diagonal) cavity(i int) (m, v float64, proper bool) {
 	return m, v, true
 }
 
-// replace gives row i the sites that carry its moments t, v being the variance of its
-// predictor under the cavity, and adds what they change of the evidence to c.
+// replace gives row i the sites for its moments t, where v is the variance of its predictor under
+// the cavity, and adds the change of the evidence to c.
 func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 	p, chain := d.p, d.noise != nil
 	lo, hi := p.Row[i], p.Row[i+1]
@@ -235,7 +235,7 @@ func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 		if len(cols) == 1 {
 			a = 1
 		}
-		// The belief's new variance over the cavity's; adf has the same line.
+		// The belief's new variance relative to the cavity's; adf has the same line.
 		ratio := rest + a*t.Ratio
 		q := kernels.Weight{Mean: cm + xv*t.Alpha, Variance: cv * ratio}
 		up := 1 / ratio
@@ -271,12 +271,12 @@ func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 			sum := &d.tail[j]
 			sum.Tau += s.Tau
 			sum.Nu += s.Nu
-		} else if b := d.back[lo+k]; b != (Site{}) { // else the two overlaps cancel
+		} else if b := d.back[lo+k]; b != (Site{}) { // otherwise the two overlaps cancel
 			w := &d.w[j]
 			quad -= overlap(cm, cv, s, den)
 			dens *= den
 			fden := 1 + w.Variance*s.Tau
-			if !(fden > minCavity) { // only the rows after carry this site
+			if !(fden > minCavity) { // only later rows keep this site proper
 				fden, lost = minCavity, true
 			}
 			quad += overlap(w.Mean, w.Variance, s, fden)
@@ -298,7 +298,7 @@ func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 	}
 }
 
-// refresh is renew from the sites as they stand.
+// refresh is renew from the present sites.
 func (d *diagonal) refresh() {
 	if d.noise == nil {
 		clear(d.tail)
@@ -310,7 +310,7 @@ func (d *diagonal) refresh() {
 	d.renew()
 }
 
-// add counts the sites of row i as they stand.
+// add adds the present sites of row i to tail.
 func (d *diagonal) add(i int) {
 	for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
 		sum := &d.tail[d.p.Col[e]]
@@ -319,9 +319,9 @@ func (d *diagonal) add(i int) {
 	}
 }
 
-// renew rebuilds the beliefs from prior and the sums of the sites (without drift), or
-// the messages of the rows after from the sites (with it), so that no rounding is
-// carried from sweep to sweep. Without drift it returns Σ_j log ∫ prior × sites.
+// renew recomputes the beliefs from prior and sums of sites (without drift), or the messages from
+// later rows from the sites (with it), so that no rounding error accumulates over the sweeps.
+// Without drift it returns Σ_j log ∫ prior × sites.
 func (d *diagonal) renew() (logZ float64) {
 	p := d.p
 	if d.noise != nil {
@@ -335,7 +335,7 @@ func (d *diagonal) renew() (logZ float64) {
 		v := p.PriorVar[j]
 		den := 1 + v*s.Tau
 		if !(den > 0) {
-			den = v / d.w[j].Variance // only rounding gets here
+			den = v / d.w[j].Variance // only by rounding
 		}
 		d.w[j] = kernels.Weight{Mean: v * s.Nu / den, Variance: v / den}
 		logZ += overlap(0, v, s, den) - 0.5*math.Log(den)
@@ -379,7 +379,7 @@ func (d *diagonal) keep(i int) {
 	}
 }
 
-// earlier is the message s of a later time, dt before it: its variance grows by q dt.
+// earlier moves the message s back in time by dt: its variance grows by q dt.
 func earlier(s Site, q, dt float64) Site {
 	if !(dt > 0) {
 		return s
@@ -391,7 +391,7 @@ func earlier(s Site, q, dt float64) Site {
 	return Site{s.Tau / den, s.Nu / den}
 }
 
-// backward sets the messages of the rows after.
+// backward computes the messages from later rows.
 func (d *diagonal) backward() {
 	p := d.p
 	clear(d.tail)
@@ -412,8 +412,8 @@ func (d *diagonal) backward() {
 	}
 }
 
-// prior is mean and variance of row i's predictor under the prior kernel: what the
-// weights have before the row, without drift before any row.
+// prior returns mean and variance of row i's predictor under the prior kernel: with drift those
+// before the row, otherwise those before any row.
 func (d *diagonal) prior(i int) (m, v float64) {
 	m = d.base[i]
 	for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
@@ -443,8 +443,8 @@ func (d *diagonal) posterior() (*gauss.Normal, error) {
 	return gauss.NewDiagonal(mean, variance), nil
 }
 
-// filter passes w once more through the sites as they are, visiting each weight
-// before its row.
+// filter runs w once more through the present sites, and calls visit for each weight before its
+// row.
 func (d *diagonal) filter(visit func(e int, w kernels.Weight)) {
 	d.rewind()
 	for i := range d.p.N {

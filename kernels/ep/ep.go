@@ -1,10 +1,10 @@
-// Package ep is quadrature expectation propagation: the assumed density filter of
-// package adf iterated to its fixed point, with every row's part removable again.
+// Package ep implements quadrature expectation propagation: the assumed density filter of package
+// adf iterated to its fixed point, where the contribution of every row can be removed again.
 //
-// Each row i keeps Gaussian sites, its approximate share of the posterior. To refresh
-// them the row's own sites are removed from the beliefs, which leaves the cavity; the
-// tilted moments of the linear predictor s under p(y_i | s) and the cavity's N(m, v)
-// are matched, and what the beliefs gained is the new site. With
+// Each row i keeps Gaussian sites, its approximate share of the posterior. To refresh them,
+// the row's own sites are removed from the beliefs, which leaves the cavity; the moments of the
+// linear predictor s under the tilted distribution, p(y_i | s) times the cavity's N(m, v), are
+// matched, and the change of the beliefs is the new site. With
 //
 //	α = ∂ log Z / ∂m,  β = -∂² log Z / ∂m²  at the cavity
 //
@@ -18,11 +18,10 @@
 //   - covariance 'lowrank': 'full' for the likelihood of package lowrank, which sees a
 //     row x as its projection U Uᵀx on the leading right singular vectors of X.
 //
-// The first two have different fixed points when features are correlated: with a Gaussian
-// likelihood the factorised means are those of the full posterior, the factorised
-// variances are too small (each is about what the weight would have were the others
-// known). On data with correlated features factorised standard deviations can be half
-// of what they should be.
+// The first two have different fixed points if features are correlated: with a Gaussian likelihood
+// the factorised means are those of the full posterior, but the factorised variances are too small
+// (each is about that of the weight if the others were known). With correlated features factorised
+// standard deviations can be half of the exact ones.
 //
 // Sources: Zoeter (2007), section 3; Minka (2001), chapter 3; Rasmussen and Williams
 // (2006), section 3.6, for the evidence.
@@ -42,28 +41,28 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Site is the factor exp(Nu·u - Tau·u²/2) that stands for a row's likelihood. u is the
-// weight (diagonal) or the linear predictor (full), measured from its prior mean.
+// Site is the factor exp(Nu·u - Tau·u²/2) that stands for a row's likelihood. u is the weight
+// (diagonal) or the linear predictor (full), relative to its prior mean.
 type Site struct{ Tau, Nu float64 }
 
-// Result is a fit with what EP knows besides.
+// Result is a fit with further results of EP.
 type Result struct {
 	Fit *kernels.Fit
-	// LOO is the log density of each row given all the others, in the order of the
-	// Problem's rows: log Z of its cavity (a weighted row's is of its likelihood to
-	// the power of the weight). After one sweep it is given the earlier rows only.
+	// LOO is the log density of each row given all others, in the order of the Problem's rows:
+	// log Z of its cavity (for a weighted row, of its likelihood to the power of the weight).
+	// After a single sweep it is given the earlier rows only.
 	LOO []float64
 	// Sites has one site per non-zero (diagonal) or per row (full).
 	Sites []Site
-	// Sweeps is how many passes over the rows were made, those of the search for
-	// hyperparameters not counted.
+	// Sweeps is the number of passes over the rows, without those of the search for
+	// hyperparameters.
 	Sweeps int
-	// Skipped rows kept their old site in the last sweep because their cavity was no
-	// proper Gaussian, Clamped ones because the new site was not finite.
+	// Skipped rows kept their old site in the last sweep because their cavity was not a proper
+	// Gaussian, Clamped ones because the new site was not finite.
 	Skipped, Clamped int
 	// Damping is the share of a site's change that was made in the last sweep.
 	Damping float64
-	// Noise is the process noise used, as asked for or chosen by AutoNoise.
+	// Noise is the process noise used, given or chosen by AutoNoise.
 	Noise float64
 
 	p              *kernels.Problem
@@ -71,42 +70,39 @@ type Result struct {
 	mean, variance []float64 // posterior by column
 }
 
-// Kernel chooses where the nodes of the quadrature of a site lie.
+// Kernel chooses the quadrature nodes for a site.
 type Kernel struct {
-	// Prior > 0 is the vanilla variant: that many Gauss-Hermite nodes on the prior of
-	// the predictor (with process noise: on what the rows before predict), each
-	// weighted by cavity over prior. 0 is the cavity kernel: the likelihood's own
-	// moments under the cavity.
+	// Prior > 0 is the vanilla variant: that many Gauss-Hermite nodes on the prior of the
+	// predictor (with process noise: on its prediction from earlier rows), each weighted by
+	// cavity over prior. 0 is the cavity kernel: the likelihood's own moments under the cavity.
 	Prior int
 }
 
 // Fit runs EP on p to convergence.
 //
 // Options read: Covariance ('diagonal', 'full', 'lowrank'; with it Rank, Oversample,
-// PowerIterations and Seed), MaxIter (sweeps, default 100), Tol
-// (1e-8), Damping (1), TimeLimit, AutoNoise, AutoPrior, PriorGroups, AutoDispersion,
-// AutoShape, Integrate (with SDScale and SDFreedom; with a full covariance and weights that do not
-// move); and the model's Noise, NoiseBy and times.
+// PowerIterations and Seed), MaxIter (sweeps, default 100), Tol (1e-8), Damping (1), TimeLimit,
+// AutoNoise, AutoPrior, PriorGroups, AutoDispersion, AutoShape, Integrate (with SDScale and
+// SDFreedom; with a full covariance and weights that do not drift); and the model's Noise, NoiseBy
+// and times.
 //
-// A run has converged when no site changes its beliefs by more than Tol standard
-// deviations (or Tol of the variance), no leave-one-out density by more than Tol, and
-// log Z by no more than Tol, relative to 1 + their size. Where that would take more
-// sweeps than MaxIter, it also has when the predictors of the rows stand still: see
-// trend. Damping is halved when changes grow, log Z falls or cavities fail, and
-// recovers. Factorised means are helped by steps of Newton (newtonStep), sites of full EP by
-// extrapolation.
+// A run has converged if no site changes its beliefs by more than Tol standard deviations (or Tol
+// of the variance), no leave-one-out density changes by more than Tol, and log Z by no more than
+// Tol, relative to 1 + their size. If that would take more sweeps than MaxIter, it is enough that
+// the predictors of the rows no longer move: see trend. Damping is halved if changes grow, log Z
+// falls or cavities fail, and recovers. Factorised means are accelerated by Newton steps
+// (newtonStep), sites of full EP by extrapolation.
 //
-// Errors: an option EP does not have, a row that is impossible under the model (Is
-// kernels.ErrRow), a posterior that is not finite. Stopping early is no error: see
-// Fit.Status.
+// Errors: an option that EP does not support, a row that is impossible under the model (Is
+// kernels.ErrRow), a posterior that is not finite. Stopping early is not an error: see Fit.Status.
 //
-// Cost of a sweep: diagonal O(nnz) time, 16 bytes a non-zero (32 with process noise), 56 a row;
-// full O(n p²) time and O(p²) memory, of many sparse rows O(Σ nnz² + p³) time, or O(n² p) once and O(n³) a sweep where n < p;
-// with process noise O(n p²) time and O(n p + p²) memory; lowrank that of full with
-// Rank + 1 weights, and the decomposition once.
+// Cost of a sweep: diagonal O(nnz) time, 16 bytes per non-zero (32 with process noise), 56 per row;
+// full O(n p²) time and O(p²) memory, for many sparse rows O(Σ nnz² + p³) time, or O(n² p) once and
+// O(n³) per sweep if n < p; with process noise O(n p²) time and O(n p + p²) memory; lowrank that of
+// full with Rank + 1 weights, and the decomposition once.
 func Fit(ctx context.Context, p *kernels.Problem) (*Result, error) { return FitWith(ctx, p, Kernel{}) }
 
-// FitWith is Fit with a choice of the quadrature kernel.
+// FitWith is Fit with a choice of quadrature kernel.
 func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (r *Result, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -137,7 +133,7 @@ func fitWith(p *kernels.Problem, k Kernel) (*Result, error) {
 	return s.fit(p)
 }
 
-// Smooth is Fit followed by its trajectories.
+// Smooth is Fit followed by Trajectories.
 func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, time, mean, variance float64)) (r *Result, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -149,7 +145,7 @@ func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, 
 		return nil, err
 	}
 	defer g.Release()
-	one := with(p, func(m *kernels.Model) { m.Options.Integrate = false }) // trajectories are of one set of variances
+	one := with(p, func(m *kernels.Model) { m.Options.Integrate = false }) // trajectories belong to one set of variances
 	if r, err = fitWith(one.Under(s), Kernel{}); err != nil {
 		return nil, err
 	}
@@ -162,17 +158,17 @@ func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, 
 	return r, r.trajectories(visit)
 }
 
-// engine is one form of EP between sweeps.
+// engine is one form of EP, between sweeps.
 type engine interface {
 	// sweep refreshes every site once, making the share damp of each change.
 	sweep(damp float64) (change, error)
-	// posterior is the belief after the last row, in the problem's own coordinates.
+	// posterior returns the belief after the last row, in the problem's own coordinates.
 	posterior() (*gauss.Normal, error)
-	// initial gives, by column, the posterior mean less the prior mean and the
-	// variance of the weights at the time of the prior.
+	// initial sets, by column, the posterior mean less the prior mean and the variance of the
+	// weights at the time of the prior.
 	initial(dev, variance []float64) error
-	// touches gives the posterior of each non-zero's weight at the time of its row,
-	// or nil, nil where the weights do not move.
+	// touches returns the posterior of each non-zero's weight at the time of its row, or nil,
+	// nil if the weights do not drift.
 	touches() (mean, variance []float64, err error)
 	// reset sets a new likelihood and prior over the same rows and keeps the sites.
 	reset(p *kernels.Problem) error
@@ -181,20 +177,20 @@ type engine interface {
 	loo() []float64
 }
 
-// accelerator is an engine that can take steps between sweeps which bring it nearer to the
-// same fixed point; grew says that the sweep's changes were much larger than the one's before.
+// accelerator is an engine that can take steps between sweeps towards the same fixed point; grew
+// reports that the sweep's changes were much larger than those of the one before.
 type accelerator interface{ accelerate(grew bool) (taken bool) }
 
-// change is what one sweep did.
+// change is the result of one sweep.
 type change struct {
 	size             float64 // largest undamped change of a site or belief
-	move             float64 // square of the largest move of a row's predictor, in its deviations
+	move             float64 // square of the largest move of a row's predictor, in standard deviations
 	logZ             float64
 	skipped, clamped int
 }
 
-// moved compares the predictor of a row given all rows, N(m, v), with what it was in
-// the sweep before.
+// moved compares the predictor of a row given all rows, N(m, v), with that of the previous
+// sweep.
 func (c *change) moved(last *kernels.Weight, m, v float64) {
 	dm, dv := m-last.Mean, (v-last.Variance)/(2*v)
 	c.move = max(c.move, dm*dm/v, dv*dv)
@@ -222,38 +218,38 @@ func newEngine(p *kernels.Problem, k Kernel) (engine, error) {
 	return nil, fmt.Errorf("covariance = %q is not used by ep; allowed: diagonal, full, lowrank", p.Options.Covariance)
 }
 
-// stillMoving is the change a sweep, in deviations of a weight, from which a status says
-// that there is one.
+// stillMoving is the change per sweep, in standard deviations of a weight, above which the status
+// reports it.
 const stillMoving = 1e-4
 
 const (
 	defaultTol = 1e-8
-	// leastDamping is where halving ends.
+	// leastDamping is the limit of halving.
 	leastDamping = 1.0 / 32
 )
 
-// outcome is how a run of sweeps ended.
+// outcome is the result of a run of sweeps.
 type outcome struct {
 	change
 	rows      int
 	sweeps    int
 	damping   float64
 	step      float64 // last change of log Z
-	rest      float64 // how far the predictors may still move, in their deviations
+	rest      float64 // how far the predictors may still move, in their standard deviations
 	converged bool
 	expired   bool
 }
 
-// iterate sweeps until nothing changes, or until nothing that is predicted does and the
-// rest would take more sweeps than are allowed. first says that e has no sites yet: its
-// first sweep is the filter, undamped.
+// iterate sweeps until nothing changes, or until predictions no longer change and convergence
+// would take more sweeps than are allowed. first means that e has no sites yet: its first
+// sweep is the filter, undamped.
 func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, err error) {
 	limit := kernels.Or(o.Damping, 1)
 	tol, most := kernels.Or(o.Tol, defaultTol), kernels.Or(o.MaxIter, 100)
 	r.damping, r.rows = limit, len(e.loo())
 	last := change{size: math.Inf(1), logZ: math.NaN()}
 	var t trend
-	accelerated := false // before the sweep, sites went where no sweep had put them
+	accelerated := false // before the sweep, accelerate moved the sites
 	for r.sweeps < most {
 		damp := r.damping
 		if first && r.sweeps == 0 {
@@ -301,7 +297,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 	return r, nil
 }
 
-// status is the sentence for an outcome.
+// status returns the status note for an outcome.
 func (r *outcome) status(o *kernels.Options) string {
 	switch {
 	case r.expired && !r.converged:
@@ -325,7 +321,7 @@ func (r *outcome) status(o *kernels.Options) string {
 	return ""
 }
 
-// ahead says how far predictions may be from where they will arrive, "" where unknown.
+// ahead reports how far predictions may be from their limit, "" if unknown.
 func (r *outcome) ahead() string {
 	if math.IsInf(r.rest, 1) {
 		return ""
@@ -333,14 +329,14 @@ func (r *outcome) ahead() string {
 	return fmt.Sprintf("; predictors may be %.1g of their standard deviations from where they would arrive", r.rest)
 }
 
-// overlap is the log of the integral of N(u; m, v) and a site; den = 1 + v τ > 0, and
-// its log is left to the caller (who adds -log(den)/2), one for many.
+// overlap returns the log of the integral of N(u; m, v) times a site, without -log(den)/2, where
+// den = 1 + v τ > 0: the caller adds that, in one logarithm for many.
 func overlap(m, v float64, s Site, den float64) float64 {
 	g := s.Nu - s.Tau*m
 	return m*(g+0.5*s.Tau*m) + 0.5*v*g*g/den
 }
 
-// impossible is the error for a row that the filter cannot absorb.
+// impossible returns the error for a row that the filter cannot absorb.
 func impossible(i int, y, m, v, logZ float64) error {
 	if !special.Finite(m) || !special.Finite(v) {
 		return kernels.RowError(fmt.Errorf("row %d: the linear predictor overflows (mean %v, variance %v); scale the features down", i+1, m, v))

@@ -7,31 +7,31 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// extrapolation is Anderson's: of the last sweeps, each a map from sites to sites, the
-// combination whose changes would cancel best. Sweeps of full EP converge as slowly as the
-// rows that share a direction agree: on separable data by a quarter of the change a sweep.
+// extrapolation is Anderson's: the combination of the last sweeps, each a map from sites to sites,
+// whose changes cancel best. Sweeps of full EP converge slowly if rows share a direction: on
+// separable data by a quarter of the change per sweep.
 //
 // Source: [walker2011].
 type extrapolation struct {
-	before     []Site      // the sites that the sweep found
-	from, to   [][]float64 // by sweep: its changes, in deviations of the predictors, and its sites
-	wait, hold int         // sweeps to go without, and how many after the next that failed
+	before     []Site      // the sites before the sweep
+	from, to   [][]float64 // by sweep: its changes, in standard deviations of the predictors, and its sites
+	wait, hold int         // sweeps to wait, and how many after the next failure
 	taken      bool
 }
 
-// sweepsKept is how many sweeps are combined, mostFactor by how much a site's precision may
-// differ from the last sweep's.
+// sweepsKept is how many sweeps are combined, mostFactor the largest factor between a site's new
+// precision and that of the last sweep.
 const (
 	sweepsKept = 6
 	mostFactor = 4
 )
 
-// begin remembers the sites before a sweep.
+// begin records the sites before a sweep.
 func (x *extrapolation) begin(s []Site) { x.before = append(x.before[:0], s...) }
 
 func (x *extrapolation) forget() { x.from, x.to = x.from[:0], x.to[:0] }
 
-// add remembers a sweep: its changes in deviations of the predictors, and where it went.
+// add records a sweep: its changes in standard deviations of the predictors, and its sites.
 func (f *full) add() {
 	x, n := f.past, f.p.N
 	r, g := make([]float64, 2*n), make([]float64, 2*n)
@@ -48,8 +48,8 @@ func (f *full) add() {
 	x.from, x.to = append(x.from, r), append(x.to, g)
 }
 
-// accelerate goes on from the combination of the last sweeps, or from the last one where that
-// is no belief.
+// accelerate moves to the combination of the last sweeps, or stays at the last one if that is not
+// a proper belief.
 func (f *full) accelerate(grew bool) bool {
 	x := f.past
 	if grew && x.taken {
@@ -86,7 +86,7 @@ func (f *full) accelerate(grew bool) bool {
 	if _, err := f.rebuild(); err != nil {
 		copy(f.site, was)
 		if _, err := f.rebuild(); err != nil {
-			panic(err) // it was the belief before
+			panic(err) // it was proper before
 		}
 		x.forget()
 		return false
@@ -96,8 +96,8 @@ func (f *full) accelerate(grew bool) bool {
 	return true
 }
 
-// shares are those of the sweeps before the last whose combined change is least, nil
-// while there is none before it.
+// shares returns the coefficients of the earlier sweeps that minimise the combined change, nil if
+// there is none before the last one.
 func (x *extrapolation) shares() []float64 {
 	m := len(x.from) - 1
 	if m < 1 {

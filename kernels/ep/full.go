@@ -13,60 +13,60 @@ import (
 const (
 	// maxDim bounds min(n, p) of covariance 'full': three matrices of 8 min(n, p)² bytes.
 	maxDim = 10000
-	// maxKept bounds the numbers that the posterior's covariance keeps: 2 GiB.
+	// maxKept bounds how many numbers of the posterior's covariance are kept: 2 GiB.
 	maxKept = 1 << 28
-	// fullWeights is the number of weights up to which a posterior from fewer rows
-	// than weights is kept as a triangle where that is the smaller form.
+	// fullWeights is the number of weights up to which a posterior from fewer rows than weights
+	// is kept as a triangle if that is the smaller form.
 	fullWeights = 4000
-	// blockRows is how many rows go through the belief at a time, at most: a quarter of the
-	// weights takes least time, with at least leastRows.
+	// blockRows is the largest number of rows per block: a quarter of the number of weights is
+	// fastest, but at least leastRows.
 	blockRows, leastRows = 96, 16
 )
 
-// full is EP with a joint Gaussian over variables u, of which every row sees one
-// linear combination. u is the weights where p <= n, else the predictors of the n
-// rows, whose prior covariance is K = X Σ0 Xᵀ: each row then sees one variable, and
-// the weights are recovered at the end.
+// full is EP with a joint Gaussian over variables u, of which every row sees one linear
+// combination. u is the weights if p <= n, otherwise the predictors of the n rows, whose prior
+// covariance is K = X Σ0 Xᵀ: each row then sees one variable, and the weights are recovered at
+// the end.
 //
-// Rows go in blocks. G = Σ X_Bᵀ and V = X_B G are products of matrices; within the
-// block the sites are refreshed one after the other on V alone; what they did to Σ is
-// again a product. The result is that of one rank-one update a row, at the speed of
-// matrix products. After each sweep the belief is rebuilt from the sites.
+// Rows are processed in blocks. G = Σ X_Bᵀ and V = X_B G are matrix products; within the block
+// the sites are refreshed one after the other using only V; their effect on Σ is again a
+// product. The result is the same as with one rank-one update per row, at the speed of matrix
+// products. After each sweep the belief is rebuilt from the sites.
 //
-// Where rows are many and sparse all sites are refreshed at once instead (refreshAll): G and Σ's
-// changes have all weights of a row's block, however few the row has.
+// If rows are many and sparse all sites are refreshed at once instead (refreshAll): G and the
+// changes of Σ involve all weights, however few a row has.
 type full struct {
 	rows
 	dual bool
 	dim  int
 
-	x     *dense.Matrix // rows in dense form; nil when sparse or dual
-	prior *dense.Matrix // precision of the prior, nil when diagonal; dual: K
+	x     *dense.Matrix // rows in dense form; nil if sparse or dual
+	prior *dense.Matrix // precision of the prior, nil if diagonal; dual: K
 	det0  float64       // log |Σ0|
 
 	sigma *dense.Matrix
 	mean  []float64
-	prev  []float64 // mean after the sweep before
+	prev  []float64 // mean after the previous sweep
 	root  *dense.Matrix
 	gap   float64 // largest relative change of a variance when the belief was last rebuilt
 
-	g, h, hc, v, a      *dense.Matrix // one block
+	g, h, hc, v, a      *dense.Matrix // of one block
 	z, step, pull, half []float64
 
 	past *extrapolation
 
-	together bool    // sites are refreshed all at once
-	sweeps   int     // so many times
-	size     float64 // the change of the last time
+	together bool    // all sites are refreshed at once
+	sweeps   int     // how often
+	size     float64 // the change of the last sweep
 }
 
-// togetherFrom is from how many rows times squared weights on sites are refreshed all at once.
+// togetherFrom is the least n p² for which sites are refreshed all at once.
 const togetherFrom = 1e8
 
-// togetherPays says whether sites are refreshed all at once: where each row is one of many, so
-// that it hardly takes more sweeps, and one costs far less. Dense rows take as long in all, by twice
-// the sweeps of half the time, and likelihoods that are not log-concave more sweeps. A run of one
-// sweep is the filter, row by row.
+// togetherPays reports whether sites are refreshed all at once: if each row is one of many, so
+// that this hardly takes more sweeps, and a sweep costs far less. Dense rows take the same total
+// time, twice the sweeps at half the time each, and likelihoods that are not log-concave need more
+// sweeps. A run of one sweep is the filter, row by row.
 func (f *full) togetherPays() bool {
 	o, n, w := &f.p.Options, float64(f.p.N), float64(f.p.P)
 	return !f.dual && f.x == nil && f.p.Lik.Traits().Concave && n >= 8*w && n*w*w >= togetherFrom && kernels.Or(o.Damping, 1) == 1 && o.MaxIter != 1
@@ -119,7 +119,7 @@ func (f *full) reset(p *kernels.Problem) error {
 	return err
 }
 
-// predictors is K = X Σ0 Xᵀ.
+// predictors returns K = X Σ0 Xᵀ.
 func predictors(p *kernels.Problem) *dense.Matrix {
 	p.Fill()
 	k := p.Matrix(p.N, p.N)
@@ -140,7 +140,7 @@ func predictors(p *kernels.Problem) *dense.Matrix {
 	return k
 }
 
-// times is X M.
+// times returns X M.
 func times(p *kernels.Problem, m *dense.Matrix) *dense.Matrix {
 	t := p.Matrix(p.N, m.Cols)
 	p.MulMat(t, m)
@@ -153,7 +153,7 @@ func (f *full) sweep(damp float64) (c change, err error) {
 		if c, err = f.refreshAll(damp); err == nil {
 			c, err = f.finish(c, damp)
 		}
-		// After two sweeps changes shrink, or each row has to see what those before it did.
+		// If changes do not shrink after two sweeps, refresh row by row.
 		f.sweeps++
 		grows := f.sweeps > 2 && !f.past.taken && c.size >= f.size && c.size > 1e-6
 		if f.size = c.size; err == nil && c.skipped+c.clamped == 0 && !grows {
@@ -175,7 +175,7 @@ func (f *full) sweep(damp float64) (c change, err error) {
 	return f.finish(c, damp)
 }
 
-// finish ends a sweep that did c: it rebuilds the belief from the sites.
+// finish ends a sweep with result c: it rebuilds the belief from the sites.
 func (f *full) finish(c change, damp float64) (change, error) {
 	f.ran = true
 	before := make([]float64, f.dim)
@@ -202,7 +202,7 @@ func (f *full) finish(c change, damp float64) (change, error) {
 // chunkRows is how many rows a processor takes at a time.
 const chunkRows = 512
 
-// refreshAll refreshes the sites of all rows under the belief as it is.
+// refreshAll refreshes the sites of all rows under the present belief.
 func (f *full) refreshAll(damp float64) (c change, err error) {
 	n := f.p.N
 	chunks := (n + chunkRows - 1) / chunkRows
@@ -221,7 +221,7 @@ func (f *full) refreshAll(damp float64) (c change, err error) {
 	return c, nil
 }
 
-// refreshSome refreshes those of rows lo to hi.
+// refreshSome refreshes the sites of rows [lo, hi).
 func (f *full) refreshSome(lo, hi int, damp float64) (c change, err error) {
 	for i := lo; i < hi; i++ {
 		f.p.Stop.Check()
@@ -250,7 +250,7 @@ func (f *full) refreshSome(lo, hi int, damp float64) (c change, err error) {
 	return c, nil
 }
 
-// block refreshes the sites of rows lo to hi.
+// block refreshes the sites of rows [lo, hi).
 func (f *full) block(lo, hi int, damp float64, c *change) error {
 	n := hi - lo
 	g, v, a := f.g.Slice(0, n, 0, f.dim), f.v.Slice(0, n, 0, n), f.a.Slice(0, n, 0, n)
@@ -260,8 +260,8 @@ func (f *full) block(lo, hi int, damp float64, c *change) error {
 		clear(ar)
 		ar[r] = 1
 	}
-	// Row r of a holds the combination of the block's rows that is Σ x_r by now: with
-	// the steps before it, Σ x_r = Gᵀ a_r.
+	// Row r of a holds the combination of the block's rows that is the present Σ x_r: after the
+	// preceding steps, Σ x_r = Gᵀ a_r.
 	for r := range n {
 		f.p.Stop.Check()
 		i := lo + r
@@ -281,7 +281,7 @@ func (f *full) block(lo, hi int, damp float64, c *change) error {
 		}
 		dt := s.Tau - old.Tau
 		grow := 1 + s2*dt
-		if !(grow > 0) { // only rounding gets here
+		if !(grow > 0) { // only by rounding
 			f.site[i] = old
 			c.clamped++
 			continue
@@ -310,7 +310,7 @@ func (f *full) block(lo, hi int, damp float64, c *change) error {
 	return nil
 }
 
-// cross sets g = X_B Σ, v = X_B Σ X_Bᵀ and z = X_B mean for the rows from lo on.
+// cross sets g = X_B Σ, v = X_B Σ X_Bᵀ and z = X_B mean for the rows from lo.
 func (f *full) cross(lo int, g, v *dense.Matrix) {
 	n := g.Rows
 	if f.dual {
@@ -353,8 +353,8 @@ func (f *full) cross(lo int, g, v *dense.Matrix) {
 	}
 }
 
-// rebuild sets the belief from prior and sites and returns log ∫ prior × sites. Sites
-// that leave it improper by rounding, negative ones, are dropped.
+// rebuild sets the belief from prior and sites and returns log ∫ prior × sites. If rounding makes
+// it improper, sites of negative precision are dropped.
 func (f *full) rebuild() (float64, error) {
 	form := f.primal
 	if f.dual {
@@ -376,7 +376,7 @@ func (f *full) rebuild() (float64, error) {
 	return form()
 }
 
-// precision is Σ0⁻¹ + Xᵀ T X.
+// precision returns Σ0⁻¹ + Xᵀ T X.
 func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
 	p := f.p
 	l := p.Matrix(p.P, p.P)
@@ -397,7 +397,7 @@ func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
 	return l
 }
 
-// gradient is Xᵀν.
+// gradient returns Xᵀν.
 func (f *full) gradient() []float64 {
 	for i, s := range f.site {
 		f.half[i] = s.Nu
@@ -420,12 +420,12 @@ func (f *full) primal() (float64, error) {
 	return 0.5*dense.Dot(eta, f.mean) - 0.5*(dense.LogDet(l)+f.det0), nil
 }
 
-// dualForm is the belief over the predictors: with T split into T⁺ - T⁻,
+// dualForm computes the belief over the predictors: with T split into T⁺ - T⁻,
 //
 //	B = I + √T⁺ K √T⁺,  V⁺ = K - K √T⁺ B⁻¹ √T⁺ K
 //
-// and likewise for T⁻ from V⁺. Where all sites know more than the prior, V⁺ is taken
-// as T⁻¹ - √T⁻¹ B⁻¹ √T⁻¹ instead, which cancels less.
+// and likewise for T⁻ from V⁺. If all sites are more informative than the prior, V⁺ is computed as
+// T⁻¹ - √T⁻¹ B⁻¹ √T⁻¹ instead, which cancels less.
 //
 // Source: Rasmussen and Williams (2006), section 3.6.3.
 func (f *full) dualForm() (float64, error) {
@@ -495,8 +495,8 @@ func (f *full) dualForm() (float64, error) {
 	return logZ + 0.5*dense.Dot(nu, f.mean), nil
 }
 
-// widen multiplies N(·, v) by sites of negative precision at the rows given and
-// returns the log of the factor's normaliser.
+// widen multiplies N(·, v) by sites of negative precision at the given rows and returns the
+// log of the product's normaliser.
 func widen(v *dense.Matrix, at []int, site []Site) (float64, error) {
 	k := len(at)
 	s, w := dense.NewUnder(v.Stop, k, k), dense.NewUnder(v.Stop, k, v.Cols)
@@ -519,9 +519,8 @@ func widen(v *dense.Matrix, at []int, site []Site) (float64, error) {
 	return -0.5 * dense.LogDet(s), nil
 }
 
-// posterior is Full where the weights were the variables, or where that is the
-// smaller or only exact form; else LowRank: the prior's diagonal less F Fᵀ with one
-// column per row of data.
+// posterior is Full if the weights are the variables, or if that is the smaller or only exact
+// form; otherwise LowRank: the prior's diagonal less F Fᵀ with one column per row of data.
 func (f *full) posterior() (*gauss.Normal, error) {
 	p := f.p
 	if !f.dual {
@@ -542,8 +541,8 @@ func (f *full) posterior() (*gauss.Normal, error) {
 	return g, err
 }
 
-// triangle is the posterior from its precision Λ. With the order of the weights turned
-// round Λ = J G Gᵀ J, so J G⁻ᵀ J is the lower factor of Σ.
+// triangle returns the posterior from its precision Λ. With the weights in reverse order
+// Λ = J G Gᵀ J, so J G⁻ᵀ J is the lower factor of Σ.
 func (f *full) triangle() (*gauss.Normal, error) {
 	p := f.p
 	prior := f.prior
@@ -573,8 +572,8 @@ func (f *full) triangle() (*gauss.Normal, error) {
 	return gauss.NewFull(mean, l), nil
 }
 
-// lowRank is Σ0 - Σ0Xᵀ √T B⁻¹ √T XΣ0 and the mean Σ0Xᵀ(ν - T m), m that of the
-// predictors. Negative sites are left out of the covariance.
+// lowRank returns Σ0 - Σ0Xᵀ √T B⁻¹ √T XΣ0 and the mean Σ0Xᵀ(ν - T m), with m that of the
+// predictors. Sites of negative precision are left out of the covariance.
 func (f *full) lowRank() (*gauss.Normal, error) {
 	p, g := f.p, f.p.Normal
 	n := p.N

@@ -11,24 +11,24 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Integration, as in package laplace: EP's evidence is a likelihood of the prior variances, which with
-// half-t priors of their roots gives their posterior, and the posterior of the weights is the
-// mixture of EP's over it, whose mean and covariance are kept. Dispersion and shape stay at the maximum.
+// Integration, as in package laplace: EP's evidence is a likelihood of the prior variances. With half-t
+// priors of their roots it gives their posterior, and the posterior of the weights is the mixture of
+// EP's over it, of which mean and covariance are kept. Dispersion and shape stay at the maximum.
 //
-// Source: [rue2009], with EP's Gaussians and evidence in the place of Laplace's.
+// Source: [rue2009], with EP's Gaussians and evidence in place of Laplace's.
 
 const (
-	// maxWork bounds the operations of integrating as estimated: some seconds.
+	// maxWork bounds the estimated number of operations of integration: some seconds.
 	maxWork = 3e10
-	// pointSweeps is how many sweeps a point takes at least, as estimated: it begins at another's sites,
-	// where the last fit began at its own.
+	// pointSweeps is the least estimate of the sweeps per point: a point starts from another's
+	// sites, the last fit started from its own.
 	pointSweeps = 15
-	// integrateTol is the tolerance of the fits that are summed: the beliefs are within a
-	// few of it, in deviations.
+	// integrateTol is the tolerance of the fits in the sum: the beliefs are within a few times that, in
+	// standard deviations.
 	integrateTol = 1e-5
 )
 
-// averages says whether the posterior of the prior variances is sought, and of which groups.
+// averages reports whether to integrate over the prior variances, and of which groups.
 func (l *learner) averages() (g mode.Groups, ok bool) {
 	if _, joint := l.e.(*full); !joint || !l.p.Options.Integrate || !l.p.LearnsPrior() || !l.out.converged || l.p.N == 0 {
 		return g, false
@@ -37,8 +37,8 @@ func (l *learner) averages() (g mode.Groups, ok bool) {
 	return g, len(count) > 0
 }
 
-// integrate finds the posterior of the prior variances, and leaves the learner at its mode. nil where
-// it is not found, and where weights have no joint Gaussian.
+// integrate finds the posterior of the prior variances, and leaves the learner at its mode. It returns
+// nil if that is not found, or if the weights have no joint Gaussian.
 func (l *learner) integrate() (*mode.Spread, error) {
 	g, ok := l.averages()
 	if !ok {
@@ -78,11 +78,11 @@ func (l *learner) integrate() (*mode.Spread, error) {
 		return nil, err
 	}
 	copy(l.e.sites(), v.best)
-	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) || strings.HasPrefix(s, mode.AtZero) }) // of the maximum, where this is not
+	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) || strings.HasPrefix(s, mode.AtZero) }) // these belong to the maximum, which is elsewhere
 	return out, l.adopt(v.at(peak.Mode()))
 }
 
-// work is about how many operations a sweep takes.
+// work estimates the number of operations of a sweep.
 func (f *full) work() float64 {
 	n, d := float64(f.p.N), float64(f.dim)
 	row := lik.MomentsWork(f.p.Lik, f.p.Weight != nil)
@@ -92,8 +92,8 @@ func (f *full) work() float64 {
 	return n * (row + 6*d*d)
 }
 
-// known is the information of many rows, where there is no time for more. nil where it is
-// little.
+// known uses the information in many rows if there is no time for more. It returns nil if that
+// is little.
 func (l *learner) known(groups *mode.Groups) (*mode.Spread, error) {
 	dev, variance := make([]float64, l.p.P), make([]float64, l.p.P)
 	if err := l.e.initial(dev, variance); err != nil {
@@ -112,8 +112,8 @@ func (l *learner) known(groups *mode.Groups) (*mode.Spread, error) {
 	return out, nil
 }
 
-// single says in f where the weights' joint posterior is that under one value of learnt variances, around being what was
-// found of them, and that matters.
+// single notes in f if the weights' joint posterior is that under a single value of learnt
+// variances, and that matters; around is what was found of them.
 func (l *learner) single(around *mode.Spread, f *kernels.Fit) error {
 	g, ok := l.averages()
 	if !ok {
@@ -129,7 +129,7 @@ func (l *learner) single(around *mode.Spread, f *kernels.Fit) error {
 	return nil
 }
 
-// gaussian is the posterior where the fit stands.
+// gaussian returns the posterior at the present fit.
 func (v *varied) gaussian() (*gauss.Normal, error) {
 	g, err := v.e.posterior()
 	if err == nil && g.Form != gauss.Full {

@@ -9,25 +9,25 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// kalman is EP with a joint Gaussian over weights that drift: a Kalman filter and
-// smoother whose observations are the sites. The smoother is the one of Bryson and
-// Frazier, which needs no inverse: with μ, P mean and covariance of the weights given
-// the rows before, all that the rows from here on say is
+// kalman is EP with a joint Gaussian over weights that drift: a Kalman filter and smoother whose
+// observations are the sites. The smoother is that of Bryson and Frazier, which needs no inverse:
+// with μ, P mean and covariance of the weights given earlier rows, the information of this and
+// later rows is
 //
 //	mean given all = μ - P λ,  covariance given all = P - P Λ P
 //
-// A random walk leaves λ and Λ as they are from row to row. At row i, with h = P x and
-// N(m, v) of the predictor given the rows before, removing the old site gives λ°, Λ°
-// of the rows after, so the cavity is
+// A random walk does not change λ and Λ from row to row. At row i, with h = P x and N(m, v) the
+// distribution of the predictor given earlier rows, removing the old site gives λ°, Λ° of the
+// later rows, so the cavity is
 //
 //	m_c = m - hᵀλ°,  v_c = v - hᵀΛ°h
 //
-// and putting the new site (τ, ν) in, with u = x - Λ°h,
+// and inserting the new site (τ, ν), with u = x - Λ°h, gives
 //
 //	Λ = Λ° + u uᵀ τ/(1 + τ v_c),  λ = λ° - u (ν - τ m_c)/(1 + τ v_c).
 //
-// Sweep 1 refreshes the sites in the forward pass: it is the filter with a joint
-// Gaussian. Later ones refresh them in the backward pass and then filter again.
+// Sweep 1 refreshes the sites in the forward pass: it is the filter with a joint Gaussian. Later
+// sweeps refresh them in the backward pass and then filter again.
 //
 // Source: Bierman, "Fixed interval smoothing with discrete measurements" (1973), for
 // the smoother; the removal of a site is Woodbury's identity on Λ.
@@ -35,11 +35,11 @@ type kalman struct {
 	rows
 	noise, time []float64
 
-	mean   []float64 // filtered, from the prior mean
+	mean   []float64 // filtered, relative to the prior mean
 	cov    *dense.Matrix
 	moving []bool        // by column: drift has begun
 	h      *dense.Matrix // P x by row
-	m, v   []float64     // of the predictors given the rows before
+	m, v   []float64     // of the predictors given earlier rows
 
 	lambda []float64
 	info   *dense.Matrix
@@ -90,7 +90,7 @@ func (k *kalman) begin() {
 	copy(k.moving, k.p.Born)
 }
 
-// predict lets the weights drift from row i-1 to row i.
+// predict adds the drift of the weights from row i-1 to row i.
 func (k *kalman) predict(i int) {
 	last := k.p.Begin
 	if i > 0 {
@@ -138,8 +138,8 @@ func (k *kalman) absorb(s Site, h []float64, m, v float64) {
 	}
 }
 
-// forward filters, with fresh sites if asked to. The log evidence gains that of the
-// sites as observations. before, if not nil, is called with the state before each row.
+// forward filters, refreshing the sites if fresh. It adds the log evidence of the sites as
+// observations. before, if not nil, is called with the state before each row.
 func (k *kalman) forward(fresh bool, c *change, before func(i int)) error {
 	k.begin()
 	for i := range k.p.N {
@@ -158,7 +158,7 @@ func (k *kalman) forward(fresh bool, c *change, before func(i int)) error {
 		}
 		s := k.site[i]
 		den := 1 + v*s.Tau
-		if !(den > minCavity) { // only the rows after carry this site
+		if !(den > minCavity) { // only later rows keep this site proper
 			s, den = Site{}, 1
 			k.site[i] = s
 			c.clamped++
@@ -169,10 +169,10 @@ func (k *kalman) forward(fresh bool, c *change, before func(i int)) error {
 	return nil
 }
 
-// backward smooths, with fresh sites if damp > 0. at, if not nil, is called with λ and
-// Λ of the rows after each row, to be taken with mean and covariance given it and those before:
-// given only those before, the prior may be so wide that P - P Λ P has no digits left, nor m - hᵀλ°
-// and v - hᵀΛ°h as they stand.
+// backward smooths, refreshing the sites if damp > 0. at, if not nil, is called with λ and Λ of the
+// rows after each row, to be combined with mean and covariance given that row and earlier ones: given
+// only earlier ones, the prior may be so wide that P - P Λ P has no digits left, nor m - hᵀλ° and
+// v - hᵀΛ°h as they stand.
 func (k *kalman) backward(damp float64, c *change, at func(i int)) error {
 	clear(k.lambda)
 	for j := range k.info.Rows {
@@ -249,8 +249,8 @@ func (k *kalman) initial(dev, variance []float64) error {
 	return nil
 }
 
-// touches keeps the filter's state at every √n-th row and goes through the stretches
-// between from the last to the first.
+// touches keeps the filter's state at every √n-th row and processes the stretches between from last
+// to first.
 func (k *kalman) touches() (mean, variance []float64, err error) {
 	p := k.p
 	mean, variance = make([]float64, len(p.Col)), make([]float64, len(p.Col))

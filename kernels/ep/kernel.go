@@ -8,17 +8,17 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// maxNodes is the largest rule of the prior kernel: from some 380 nodes on the outer
-// weights underflow.
+// maxNodes is the largest rule of the prior kernel: from some 380 nodes the outer weights
+// underflow.
 const maxNodes = 256
 
-// priorKernel is the Gauss-Hermite rule for a standard normal, moved to the prior of the
+// priorKernel is the Gauss-Hermite rule for a standard normal, transformed to the prior of the
 // predictor.
 //
-// The cavity is then the integrand's part, as cavity over prior at each node. Where
-// the cavity has become much narrower than the prior no node falls into it, and
-// where it is wider or far off the ratio explodes: for logit and probit with few rows
-// a weight the two kernels agree, with many rows a weight only the cavity kernel works.
+// The cavity is then part of the integrand, as cavity over prior at each node. If the cavity is
+// much narrower than the prior no node lies in it, and if it is wider or far away the ratio
+// explodes: for logit and probit the two kernels agree with few rows per weight, with many rows per
+// weight only the cavity kernel works.
 //
 // Source: Zoeter (2007), section 3, where the cavity is called the special kernel.
 type priorKernel struct{ x, logw []float64 }
@@ -36,7 +36,7 @@ func newPriorKernel(k int) *priorKernel {
 	return r
 }
 
-// moments are those of p(y|s) N(s; m, v) by nodes on N(m0, v0).
+// moments returns those of p(y|s) N(s; m, v) from nodes on N(m0, v0).
 func (r *priorKernel) moments(l lik.Likelihood, o lik.Obs, m, v, m0, v0 float64) lik.Tilted {
 	if !(v0 > 0) {
 		return l.Moments(o, m, v)
@@ -62,7 +62,7 @@ func (r *priorKernel) moments(l lik.Likelihood, o lik.Obs, m, v, m0, v0 float64)
 		s2 += w * d * d
 	}
 	s1 /= mass
-	// One node alone has no variance; 0 would be no Gaussian.
+	// A single node has no variance, and 0 would not be a Gaussian.
 	ratio := math.Max(1e-24, (s2/mass-s1*s1)/v)
 	return lik.Tilted{
 		LogZ: top + math.Log(mass), Alpha: (m0 + sd*r.x[at] + s1 - m) / v,

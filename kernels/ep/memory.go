@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// reserve claims what a fit of p will hold at its most from the memory budget;
-// trajectories adds what they hold.
+// reserve reserves the peak memory of a fit of p from the memory budget; trajectories adds
+// that of trajectories.
 func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	n, w, nnz := float64(p.N), float64(p.P), float64(p.Values())
 	moves := noises(p) != nil || p.Options.AutoNoise
@@ -41,7 +41,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	return memory.Reserve(int64(8*need), fmt.Sprintf("covariance = '%s' with %d rows, %d weights and %d values", form, p.N, p.P, p.Values()))
 }
 
-// fullNeed is how many numbers the full form holds.
+// fullNeed returns how many numbers the full form holds.
 func fullNeed(p *kernels.Problem, n, w float64) float64 {
 	dim := min(n, w)
 	need := 4*dim*dim + 5*float64(blockRows)*dim

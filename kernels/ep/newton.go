@@ -6,38 +6,37 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// newtonStep moves all means at once to where the sweeps would bring them one by one.
+// newtonStep moves all means together to where the sweeps would move them one at a time.
 //
-// At the fixed point of factorised EP a row's sites are ν_j = x_j α + τ_j μ_j with α the
-// derivative of its log Z, so that with D the prior's precisions the means solve
+// At the fixed point of factorised EP a row's sites are ν_j = x_j α + τ_j μ_j with α the derivative
+// of its log Z, so with D the prior precisions the means solve
 //
 //	D μ = Xᵀ α(X μ)
 //
-// as those of a joint posterior do: what is factorised are the variances alone. As a
-// function of the tilted mean m + vα of its predictor α falls with the slope
-// W = β/(1-vβ). This is one step of Newton's method, (D + XᵀWX) δ = Xᵀα - Dμ, by
-// conjugate gradients, and α follows by -W Xδ. Fixed points stay what they are. Sweeps
-// alone converge as slowly as the weights are collinear: with an intercept beside full
-// sets of indicators by a few per cent a sweep at best.
+// like those of a joint posterior: only the variances are factorised. As a function of the
+// tilted mean m + vα of its predictor, α falls with slope W = β/(1-vβ). This is one Newton step,
+// (D + XᵀWX) δ = Xᵀα - Dμ, by conjugate gradients, and α changes by -W Xδ. Fixed points do not
+// change. Sweeps alone converge as slowly as the weights are collinear: with an intercept beside
+// full sets of indicators by a few per cent per sweep at best.
 //
-// Cost: that of a sweep or two.
+// Cost: that of one or two sweeps.
 type newtonStep struct {
-	alpha, curv []float64 // of the rows, when they were last visited
+	alpha, curv []float64 // of the rows, at their last visit
 	eta, back   []float64 // n
 	mean, grad  []float64 // p
 	step        []float64
 	res, dir    []float64
 	prod        []float64
 	taken       bool
-	wait, hold  int // sweeps to go without a step, and how many after the next that failed
+	wait, hold  int // sweeps to wait, and how many after the next failure
 }
 
 const (
 	// maxGradients bounds the steps of conjugate gradients; they end when the residual is
-	// nearGradient of what it was, in deviations of the weights.
+	// nearGradient of the initial one, in standard deviations of the weights.
 	maxGradients = 30
 	nearGradient = 0.05
-	// maxMove bounds the move of a predictor, in its deviations.
+	// maxMove bounds the move of a predictor, in its standard deviations.
 	maxMove = 4
 )
 
@@ -57,13 +56,13 @@ func newNewtonStep(n, p int) *newtonStep {
 	return s
 }
 
-// visited remembers what a sweep found at row i.
+// visited records the moments of row i.
 func (s *newtonStep) visited(i int, alpha, beta, ratio float64) {
 	s.alpha[i], s.curv[i] = alpha, math.Max(beta/ratio, 0)
 }
 
-// accelerate makes the step from the sites as the last sweep left them. After steps that
-// made the changes grow it waits, each time longer.
+// accelerate makes the step from the sites of the last sweep. After steps that made the changes
+// grow it waits, longer each time.
 func (d *diagonal) accelerate(grew bool) bool {
 	s, p := d.newton, d.p
 	if s == nil {

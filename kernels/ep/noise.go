@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// drift is a search for the process noise, and for the dispersion where that is learnt too: noise
-// of the rows and weights that move stand for each other, so that neither is found at a guess of the other.
+// drift is a search for the process noise, and for the dispersion if that is learnt too: noise of the
+// rows and drift of the weights explain the same variation, so neither is found at a guess of the other.
 type drift struct {
 	*search
 	p     *kernels.Problem
@@ -21,7 +21,7 @@ type drift struct {
 
 func (d *drift) rate(x float64) float64 { return d.unit * math.Pow(10, x) }
 
-// at is the problem with a rate and the logarithm of a dispersion.
+// at returns the problem with process noise q and the logarithm of a dispersion.
 func (d *drift) at(q, dispersion float64) (*kernels.Problem, error) {
 	p := with(d.p, func(m *kernels.Model) { m.Noise, m.NoiseBy = q, nil })
 	if !d.free {
@@ -41,15 +41,15 @@ func (d *drift) evidence(q, dispersion float64) (float64, error) {
 	return d.innovations(p)
 }
 
-// chooseNoise is p with the process noise of the largest innovation evidence, which
-// is the first sweep's: 0, or from a grid of ten decades up to the prior variance
-// lost in a mean interval between rows, further where its edge is the best, climbed from there.
+// chooseNoise returns p with the process noise of highest innovation evidence, that of the first
+// sweep: 0, or a rate from a grid of ten decades below the mean prior variance per mean interval
+// between rows, extended if its edge is the best, and refined from there.
 func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	d := &drift{search: s, p: p}
 	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion {
 		d.free = true
 	}
-	alone := d.guess // without drift
+	alone := d.guess // the logarithm of the dispersion without drift
 	still, err := d.evidence(0, alone)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	return d.at(q, alone)
 }
 
-// grid is the best of the decades at the dispersion there is, and from where to where they are.
+// grid returns the best of the decades at the present dispersion, and their range.
 func (d *drift) grid(still float64) (low, high, best, top float64, err error) {
 	const decades = 10
 	top = math.Inf(-1)
@@ -112,7 +112,7 @@ func (d *drift) grid(still float64) (low, high, best, top float64, err error) {
 	for k := high; k >= low && err == nil && !d.late(); k-- {
 		err = try(k)
 	}
-	for k := 0; k < decades && err == nil && !d.late(); k++ { // beyond its edges while they are the best
+	for k := 0; k < decades && err == nil && !d.late(); k++ { // beyond the edges while they are best
 		next := best - 1
 		if next >= low {
 			next = high + 1
@@ -126,7 +126,7 @@ func (d *drift) grid(still float64) (low, high, best, top float64, err error) {
 	return low, high, best, top, err
 }
 
-// climb goes up from the best of starts.
+// climb maximises value from the best of starts.
 func (d *drift) climb(value func(x []float64) (float64, error), lo, hi []float64, starts [][]float64) (x []float64, top float64, err error) {
 	top = math.Inf(-1)
 	f := &mode.Function{Lo: lo, Hi: hi, Step: 0.02, Flat: 1e-3, Value: func(x []float64) (float64, bool, error) {

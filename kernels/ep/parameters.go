@@ -7,8 +7,8 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// parameters notes in f what was learnt of dispersion and shape, by the curvature of the log
-// evidence in their logarithms, all else held.
+// parameters records in f what was learnt of dispersion and shape, by the curvature of the log
+// evidence in their logarithms, with all else fixed.
 func (l *learner) parameters(f *kernels.Fit) {
 	o, params := &l.p.Options, l.p.Params
 	params.Shape, params.Dispersion = shapeOf(l.p.Lik), dispersionOf(l.p.Lik)
@@ -20,8 +20,8 @@ func (l *learner) parameters(f *kernels.Fit) {
 	}
 }
 
-// information is the curvature of the log evidence in the logarithm of a parameter, by a second
-// difference; NaN where it is not known. The fit's own engine stays at the answer.
+// information returns the curvature of the log evidence in the logarithm of a parameter, by a second
+// difference; NaN if not known. The fit's own engine does not change.
 func (l *learner) information(params *lik.Params, at *float64) float64 {
 	const step = 0.1
 	nan, now, notes := math.NaN(), *at, len(l.notes)
@@ -30,7 +30,7 @@ func (l *learner) information(params *lik.Params, at *float64) float64 {
 		return nan
 	}
 	e, err := newEngine(l.p, l.kernel)
-	if err != nil { // of memory for another one
+	if err != nil { // no memory for another one
 		return nan
 	}
 	copy(e.sites(), l.e.sites())

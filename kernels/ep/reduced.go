@@ -8,12 +8,12 @@ import (
 	"github.com/bglm/bglm/kernels/lowrank"
 )
 
-// reduced is full EP in the coordinates that a low-rank likelihood sees.
+// reduced is full EP in the coordinates of a low-rank likelihood.
 type reduced struct {
 	*full
 	red  *lowrank.Reduced
 	of   *kernels.Problem
-	held int // directions whose variance was held at the prior's
+	held int // directions that kept the prior's variance
 }
 
 func newReduced(p *kernels.Problem) (*reduced, error) {
@@ -41,7 +41,7 @@ func (r *reduced) reset(p *kernels.Problem) error {
 	}
 	r.of = p
 	q := r.red.Problem()
-	q.Model, q.Weight = p.Model, p.Weight // rows may count less than in the problem that was reduced
+	q.Model, q.Weight = p.Model, p.Weight // rows may count less than in the reduced problem
 	return r.full.reset(q)
 }
 

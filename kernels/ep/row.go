@@ -7,15 +7,15 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// rows is what the joint forms share: one site per row on its predictor, measured
-// from the predictor at the prior mean.
+// rows is what the joint forms share: one site per row on its predictor, relative to the predictor
+// at the prior mean.
 type rows struct {
 	p     *kernels.Problem
 	batch *kernels.Batch
 	base  []float64 // predictors at the prior means
 	site  []Site
 	logp  []float64
-	tilt  []kernels.Weight // of the predictors given all rows, from the prior mean
+	tilt  []kernels.Weight // of the predictors given all rows, relative to the prior mean
 	ran   bool
 }
 
@@ -31,8 +31,8 @@ func (r *rows) use(p *kernels.Problem) {
 func (r *rows) sites() []Site  { return r.site }
 func (r *rows) loo() []float64 { return r.logp }
 
-// refresh gives row i a new site from its cavity N(m, v), of which the share damp is
-// taken. The log evidence gains log Z less the overlap of cavity and site.
+// refresh gives row i a new site from its cavity N(m, v), making the share damp of the change. It
+// adds log Z less the overlap of cavity and site to the log evidence.
 func (r *rows) refresh(i int, m, v, damp float64, c *change) (Site, error) {
 	old := r.site[i]
 	if !special.Finite(r.base[i]+m) || !special.Finite(v) {

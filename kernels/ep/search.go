@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// farthest is how far the logarithm of a hyperparameter may go from where a search for
-	// it begins: e^23 = 1e10.
+	// farthest is how far the logarithm of a hyperparameter may move from its start:
+	// e^23 = 1e10.
 	farthest = 23
-	// differences is the step, of the logarithm, of the differences by dispersion and shape.
+	// differences is the step, in the logarithm, of differences in dispersion and shape.
 	differences = 0.02
-	// flat is how many nats below its maximum the evidence may end in dispersion or shape,
-	// ends with how many left to gain they go to the end of their range.
+	// flat is how many nats below its maximum the evidence may end in dispersion or shape, ends the
+	// gain left in nats below which they are moved to the end of their range.
 	flat, ends = 1e-6, 5e-2
-	// looseTol is the tolerance of the fits on the way to the best variances. The evidence
-	// is stationary in the sites: it is off by the square of that.
+	// looseTol is the tolerance of the fits during the search for the best variances. The evidence
+	// is stationary in the sites: its error is the square of that.
 	looseTol = 1e-4
 	// sameEvidence is the gain, in nats, of steps that are too small to go on.
 	sameEvidence = 1e-3
 )
 
-// search is one call of Fit: what may end it and what it found out.
+// search is one call of Fit: what may end it and its notes.
 type search struct {
 	stop   *stop.Stop
 	kernel Kernel
 	notes  []string
-	guess  float64 // the logarithm of the dispersion that learning it begins at
+	guess  float64 // the initial logarithm of a learnt dispersion
 }
 
 func (s *search) late() bool { return s.stop.Late() }
@@ -50,9 +50,9 @@ func (s *search) note(format string, args ...any) {
 func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	o := &p.Options
 	if _, ok := p.Lik.(lik.Dispersed); ok && o.AutoDispersion {
-		// a first run about 1 loses its digits where responses are of another size
+		// a first run with dispersion 1 loses its digits if responses have another scale
 		start := mode.Variance(p) / 2
-		if far, ok := mode.FarDispersion(p); ok { // few responses have nearly all of their variance
+		if far, ok := mode.FarDispersion(p); ok { // few responses have nearly all of the variance
 			start = math.Exp(far)
 		}
 		q, err := dispersed(p, start)
@@ -114,7 +114,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	return s.result(p, e, out, nil)
 }
 
-// guessed says in f of a dispersion or a shape that the rows hardly tell of it.
+// guessed notes in f a dispersion or a shape that the rows hardly determine.
 func (l *learner) guessed(f *kernels.Fit) error {
 	o, t := &l.p.Options, l.p.Lik.Traits()
 	_, dispersed := l.p.Lik.(lik.Dispersed)
@@ -135,7 +135,7 @@ func (l *learner) guessed(f *kernels.Fit) error {
 	return nil
 }
 
-// result is what e, which ended with out, comes to; post is the posterior, nil for that of e.
+// result returns the result of e, which ended with out; post is the posterior, nil for that of e.
 func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.Normal) (*Result, error) {
 	if post == nil {
 		var err error
@@ -179,7 +179,7 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 	}, nil
 }
 
-// with is p with another model; its rows are shared.
+// with returns p with an edited copy of its model; the rows are shared.
 func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
 	q, m := *p, *p.Model
 	q.Model = &m
@@ -187,8 +187,8 @@ func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
 	return &q
 }
 
-// innovations is the evidence of p's first sweep, the filter: -Inf where weights drift beyond all
-// numbers.
+// innovations returns the evidence of p's first sweep, the filter: -Inf if the drift of the weights
+// overflows.
 func (s *search) innovations(p *kernels.Problem) (float64, error) {
 	counts := &counted{Likelihood: p.Lik, Overdispersion: lik.NewOverdispersion(0, 0)}
 	overdispersed := lik.Overdisperses(p.Lik)
@@ -209,8 +209,8 @@ func (s *search) innovations(p *kernels.Problem) (float64, error) {
 	return c.logZ, err
 }
 
-// counted is a likelihood of counts in the filter's sweep: it sums up the log probabilities
-// of the rows with the overdispersion met so far, which rates that move must not stand for.
+// counted is a likelihood of counts in the filter's sweep: it sums the log probabilities of the rows
+// with the overdispersion found so far, so that drifting rates do not stand in for that.
 type counted struct {
 	lik.Likelihood
 	*lik.Overdispersion
@@ -222,8 +222,8 @@ func (c *counted) Moments(o lik.Obs, m, v float64) lik.Tilted {
 	return c.Likelihood.Moments(o, m, v)
 }
 
-// learner climbs the log evidence over hyperparameters; every step is a fit that
-// starts from the sites of the best one before.
+// learner maximises the log evidence over hyperparameters; every step is a fit that starts from
+// the sites of the best one so far.
 type learner struct {
 	*search
 	e   engine
@@ -234,7 +234,7 @@ type learner struct {
 // try fits q.
 func (l *learner) try(q *kernels.Problem) (outcome, error) { return l.tryTo(q, 0) }
 
-// tryTo fits q to a tolerance that is at least tol.
+// tryTo fits q to a tolerance of at least tol.
 func (l *learner) tryTo(q *kernels.Problem, tol float64) (outcome, error) {
 	if err := l.e.reset(q); err != nil {
 		return outcome{}, err
@@ -244,14 +244,14 @@ func (l *learner) tryTo(q *kernels.Problem, tol float64) (outcome, error) {
 	return l.iterate(l.e, &o, false)
 }
 
-// adopt makes q the problem fitted, whether it was fitted last or not.
+// adopt makes q the fitted problem, whether or not it was fitted last.
 func (l *learner) adopt(q *kernels.Problem) (err error) {
 	l.p = q
 	l.out, err = l.try(q)
 	return err
 }
 
-// dispersed is p with another dispersion.
+// dispersed returns p with another dispersion.
 func dispersed(p *kernels.Problem, d float64) (*kernels.Problem, error) {
 	params := p.Params
 	params.Shape, params.Dispersion = shapeOf(p.Lik), d
@@ -262,8 +262,8 @@ func dispersed(p *kernels.Problem, d float64) (*kernels.Problem, error) {
 	return with(p, func(m *kernels.Model) { m.Lik, m.Params = lk, params }), nil
 }
 
-// learn goes to the hyperparameters of the highest evidence, from where they are and from a
-// coarse grid in the units of the data.
+// learn moves to the hyperparameters of highest evidence, from the present ones and from a coarse
+// grid in the units of the data.
 func (l *learner) learn() error {
 	v, theta, err := l.hyper()
 	if err != nil || len(theta) == 0 {
@@ -315,8 +315,8 @@ func (l *learner) learn() error {
 	return nil
 }
 
-// hyper is the evidence of what is to be learnt, and where that is now: the prior variances of
-// all weights that take the default prior but the intercept, or one for each group of features,
+// hyper returns the evidence of what is to be learnt, and its present θ: the prior variances of all
+// weights with the default prior except the intercept, or one for each group of features, then
 // dispersion and shape.
 func (l *learner) hyper() (*hyper, []float64, error) {
 	o := &l.p.Options
@@ -348,16 +348,16 @@ func (l *learner) hyper() (*hyper, []float64, error) {
 	return v, theta, nil
 }
 
-// hyper is the evidence as a function of the logarithms of prior variances and then of dispersion
-// and shape, whose slopes are differences of fits.
+// hyper is the evidence as a function of the logarithms of prior variances and then of dispersion and
+// shape, whose slopes are differences of fits.
 type hyper struct {
 	varied
-	dispersion, shape int // where in θ; -1 if they are not learnt
+	dispersion, shape int // index in θ; -1 if not learnt
 	lo, hi            []float64
-	theta             []float64 // where Try was last
+	theta             []float64 // of the last Try
 }
 
-// limits are how far the parameters may go from the starts, which are moved within: a dispersion,
+// limits returns how far the parameters may move from the starts, which are clamped: a dispersion by
 // a factor of 1e10 from the guess, wherever a search for drift left it.
 func (v *hyper) limits(starts [][]float64) (lo, hi []float64) {
 	lo, hi = slices.Clone(starts[0]), slices.Clone(starts[0])
@@ -381,7 +381,7 @@ func (v *hyper) limits(starts [][]float64) (lo, hi []float64) {
 	return lo, hi
 }
 
-// at is the problem at θ.
+// at returns the problem at θ.
 func (v *hyper) at(theta []float64) (*kernels.Problem, error) {
 	q := v.from
 	if len(v.groups.Names) > 0 {
@@ -415,7 +415,7 @@ func (v *hyper) Try(theta []float64) (float64, bool, error) {
 	return v.attempt(q)
 }
 
-// Tolerance is how many nats below its maximum the evidence may end, where its slopes are
+// Tolerance returns how many nats below its maximum the evidence may end, if slopes are
 // differences.
 func (v *hyper) Tolerance() float64 {
 	if v.dispersion >= 0 || v.shape >= 0 {
@@ -424,7 +424,7 @@ func (v *hyper) Tolerance() float64 {
 	return 0
 }
 
-// Same is the gain of steps that are too small to go on: slopes by differences lead there fast.
+// Same is the gain of steps that are too small to go on: slopes by differences converge fast.
 func (v *hyper) Same() float64 {
 	if v.Tolerance() > 0 {
 		return 0.01 * sameEvidence
@@ -432,7 +432,7 @@ func (v *hyper) Same() float64 {
 	return sameEvidence
 }
 
-// Slope is that of the variances with differences by dispersion and shape.
+// Slope returns that of the variances, and differences for dispersion and shape.
 func (v *hyper) Slope() (slope, scale []float64, err error) {
 	if slope, scale, err = v.varied.Slope(); err != nil {
 		return nil, nil, err
@@ -447,10 +447,10 @@ func (v *hyper) Slope() (slope, scale []float64, err error) {
 	return slope, scale, nil
 }
 
-// noteEnds says which parameters are at the end of their range, and which variances vanished.
+// noteEnds notes parameters at the end of their range, and variances that vanished.
 func (v *hyper) noteEnds(theta []float64) error {
 	var vanished []bool
-	if !v.p.Options.PriorGroups { // which says all of them
+	if !v.p.Options.PriorGroups { // it lists all of them
 		if err := v.e.initial(v.dev, v.variance); err != nil {
 			return err
 		}
@@ -462,7 +462,7 @@ func (v *hyper) noteEnds(theta []float64) error {
 		case k < len(vanished) && (vanished[k] || at < 0):
 			v.note("%s", mode.Zero(v.groups.Names[k]))
 		case at == 0:
-		case k == v.dispersion: // whose unit may not be that of the responses as they came
+		case k == v.dispersion: // its unit may not be that of the responses as given
 			end := "lower"
 			if at > 0 {
 				end = "upper"
@@ -477,8 +477,8 @@ func (v *hyper) noteEnds(theta []float64) error {
 	return nil
 }
 
-// mostShape is where the search for a shape ends: beyond it a student-t is a Gaussian
-// and a negative binomial a Poisson in double precision.
+// mostShape is the end of the search for a shape: beyond it a Student's t is a Gaussian and a
+// negative binomial a Poisson in double precision.
 const mostShape = 1e8
 
 func shapeOf(l lik.Likelihood) float64 {
@@ -495,7 +495,7 @@ func dispersionOf(l lik.Likelihood) float64 {
 	return 1
 }
 
-// noteGroups says what the prior variances are, at most eight of them.
+// noteGroups notes the prior variances, at most eight of them.
 func (l *learner) noteGroups(g *mode.Groups, theta []float64) {
 	var b strings.Builder
 	for k, x := range theta {
@@ -509,19 +509,19 @@ func (l *learner) noteGroups(g *mode.Groups, theta []float64) {
 	l.note("prior variances:%s", b.String())
 }
 
-// whole says that all rows are in a run's evidence, but for one of a thousand.
+// whole reports whether all rows are in a run's evidence, except at most one in a thousand.
 func (r *outcome) whole() bool { return 1000*(r.skipped+r.clamped) <= r.rows }
 
-// sound says that it converged besides.
+// sound reports whether it is whole and has converged.
 func (r *outcome) sound() bool { return r.converged && r.whole() }
 
-// varied is EP's evidence as a function of the logarithms of the prior variances. EP's
-// evidence is stationary in the sites, so that its slope is that with the sites held, which
-// with the posterior N(m, s) of the weights of a group is
+// varied is EP's evidence as a function of the logarithms of the prior variances. It is stationary
+// in the sites, so its slope is that with fixed sites, which for posteriors N(m, s) of the weights
+// of a group is
 //
 //	½ Σ (((m - μ0)² + s)/v - 1)
 //
-// whose zero is the fixed point of EM, and Σ (1 - s/v) is what makes MacKay's step of it.
+// whose zero is the fixed point of EM; dividing it by Σ (1 - s/v) gives MacKay's step.
 //
 // Source: [mackay1992]; [rasmussen2006], section 5.5.2, for EP.
 type varied struct {
@@ -532,10 +532,10 @@ type varied struct {
 	tol           float64
 	dev, variance []float64
 	best          []Site // where every fit starts
-	turns         int    // how often Higher was asked
+	turns         int    // calls of Higher
 }
 
-// endOfRange is what a status says of a prior variance that went as far as it can.
+// endOfRange is the status note about a prior variance at the end of its range.
 const endOfRange = "is at the end of its range: the data do not bound it"
 
 func (l *learner) varied(g *mode.Groups) *varied {
@@ -554,7 +554,7 @@ func (v *varied) at(theta []float64) *kernels.Problem {
 // Try fits with the variances e^θ.
 func (v *varied) Try(theta []float64) (float64, bool, error) { return v.attempt(v.at(theta)) }
 
-// attempt fits q from the best sites there are.
+// attempt fits q from the best sites so far.
 func (v *varied) attempt(q *kernels.Problem) (float64, bool, error) {
 	var err error
 	v.p = q
@@ -563,8 +563,8 @@ func (v *varied) attempt(q *kernels.Problem) (float64, bool, error) {
 	return v.out.logZ, v.out.whole() && (v.out.converged || !v.strict), err
 }
 
-// mostTurns bounds how often a search turns to another fixed point: one whose evidence fails again
-// and again would have it do so for ever.
+// mostTurns bounds how often a search moves to another fixed point: one whose evidence fails
+// repeatedly would make it move forever.
 const mostTurns = 6
 
 // Higher implements mode.Modal.
@@ -599,8 +599,8 @@ func (v *varied) Slope() (slope, scale []float64, err error) {
 	return slope, scale, nil
 }
 
-// groups numbers the prior variances to learn by column, -1 for none, with how many columns
-// each has.
+// groups returns the groups of prior variances to learn, by column, -1 for none, with the number of
+// columns of each.
 func (l *learner) groups() (g mode.Groups, count []float64) {
 	g = mode.NewGroups(l.p)
 	count = make([]float64, len(g.Names))
@@ -612,8 +612,8 @@ func (l *learner) groups() (g mode.Groups, count []float64) {
 	return g, count
 }
 
-// priors is p with other prior variances for the columns of the groups. They are
-// independent of all others: a fit that is continued does not know them.
+// priors returns p with other prior variances for the columns of the groups. They are independent
+// of all others: a continued fit does not contain them.
 func (l *learner) priors(p *kernels.Problem, g *mode.Groups, variance []float64) *kernels.Problem {
 	q := with(p, func(m *kernels.Model) {
 		if v, ok := g.Default(logs(variance)); ok && !m.Options.PriorGroups {
@@ -626,7 +626,7 @@ func (l *learner) priors(p *kernels.Problem, g *mode.Groups, variance []float64)
 			q.PriorVar[j] = variance[k]
 		}
 	}
-	// Only variances that were positive change, to positive ones.
+	// Only positive variances change, and stay positive.
 	q.Normal, _ = p.Normal.WithVariances(func(j int) (float64, bool) { return q.PriorVar[j], g.Of[j] >= 0 })
 	return q
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Trajectories visits the smoothed beliefs: by feature, one for each row that touches
-// it in the order of time, as of that row. A zero value touches; known weights stay what
-// they are, with variance 0. Without process noise a weight's entries are all its posterior. Times
-// are those of the rows, without times 1, 2, ...
+// Trajectories visits the smoothed beliefs: by feature, in the order of time, one for each row that
+// touches it, at the time of that row. A zero value touches; known weights stay what they are, with
+// variance 0. Without process noise all entries of a weight are its posterior. Times are those of
+// the rows, without times 1, 2, ...
 //
-// Cost: diagonal O(nnz); full with process noise O(p²) a non-zero time and √n p²
-// numbers of memory.
+// Cost: diagonal O(nnz); full with process noise O(p²) time per non-zero and √n p² numbers of
+// memory.
 //
 // Errors: those of the smoothed posterior, as for Fit.
 func (r *Result) Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) (err error) {
