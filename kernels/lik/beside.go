@@ -5,17 +5,17 @@ import (
 	"math"
 )
 
-// besideMean is the log evidence that the mean of the rows alone must be ahead by: under the
-// model itself it is so in less than one set of rows of a thousand (Markov's inequality), as its density
-// over the model's has the expectation 1.
+// besideMean is the log evidence by which the mean alone must be ahead of the fit. Under the model
+// itself that happens in fewer than one data set in a thousand (Markov's inequality), because its
+// density over the model's has expectation 1.
 const besideMean = 7
 
-// BesideMean is the sentence about n rows of l that a fit says less well than their mean alone
-// does, "" where it does not: row is a row and its linear predictor at the fit. known is what the log
-// likelihood of all rows has besides.
+// BesideMean returns the sentence about n rows of l that a fit predicts worse than their mean alone
+// does, "" if it does not: row returns a row and its linear predictor at the fit. known is the part of
+// the log likelihood of all rows that is not in row.
 //
 // The mean has the fit's dispersion and shape, and pays half the logarithm of the rows for being
-// learnt. Responses that are all at an end of their range, whose mean has no predictor, are not asked.
+// learnt. Responses all at an end of their range, whose mean has no predictor, are left out.
 func BesideMean(l Likelihood, n int, known float64, row func(i int) (o Obs, s float64)) string {
 	t := l.Traits()
 	if t.Predictor == nil {
@@ -47,8 +47,8 @@ func BesideMean(l Likelihood, n int, known float64, row func(i int) (o Obs, s fl
 	return Beside(fit, mean, weight)
 }
 
-// Beside is the sentence about rows of a weight that have the log density fit by what is said of
-// them, and mean by their mean alone.
+// Beside returns the sentence about rows of total weight weight whose log density is fit under the
+// fit, and mean under their mean alone.
 func Beside(fit, mean, weight float64) string {
 	if !(fit < mean-besideMean) {
 		return ""

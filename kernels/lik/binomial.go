@@ -55,19 +55,19 @@ func newBinomialCloglog(p Params) (Likelihood, error) {
 
 func (binomial) Family() string { return "binomial" }
 
-// Traits are those of one trial, but for the response.
+// Traits are those of one trial, except for the response.
 func (l binomial) Traits() Traits {
 	t := l.Likelihood.Traits()
 	t.Binary, t.Trials = false, true
 	return t
 }
 
-// Draw is the number of successes.
+// Draw returns the number of successes.
 func (l binomial) Draw(s, trials float64, src rand.Source) float64 {
 	return distuv.Binomial{N: trials, P: l.Response(s), Src: src}.Rand()
 }
 
-// CDF is an incomplete beta function: P(Y <= k) = P(B > p), B ~ Beta(k+1, n-k).
+// CDF uses the incomplete beta function: P(Y <= k) = P(B > p), B ~ Beta(k+1, n-k).
 func (l binomial) CDF(o Obs, s float64) (below, upTo float64) {
 	g := l.Response(s)
 	return steps(o.Y, func(k float64) float64 {
@@ -78,12 +78,12 @@ func (l binomial) CDF(o Obs, s float64) (below, upTo float64) {
 	})
 }
 
-// Known is the logarithm of how many orders there are.
+// Known is the logarithm of the number of orders.
 func (binomial) Known(o Obs) float64 {
 	return special.LogFactorial(o.Trials) - special.LogFactorial(o.Y) - special.LogFactorial(o.Trials-o.Y)
 }
 
-// Best is at the share of successes.
+// Best is the log likelihood at the share of successes.
 func (binomial) Best(s Sums, _ float64) (logp float64, ok bool) {
 	return part(s.Y, s.Trials) + part(s.Trials-s.Y, s.Trials) + s.Known, true
 }
@@ -102,7 +102,7 @@ func (l binomial) pooling() Pooling {
 	}}
 }
 
-// Check wants whole numbers: at least one trial, and successes among them.
+// Check requires whole numbers: at least one trial, and successes among them.
 func (binomial) Check(o Obs) error {
 	if !(o.Trials >= 1) || math.IsInf(o.Trials, 1) || o.Trials != math.Floor(o.Trials) {
 		return fmt.Errorf("trials = %v: binomial takes whole numbers >= 1", o.Trials)
@@ -126,8 +126,8 @@ func (l binomial) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	return o.Weight * l.logp(odds, s), d1, d2
 }
 
-// logp goes through the log odds u(s) where both outcomes occurred: the sum of its
-// terms would cancel down from n log n.
+// logp uses the log odds u(s) if both outcomes occurred: the sum of its terms would cancel down from
+// n log n.
 func (l binomial) logp(odds logOdds, s float64) float64 {
 	switch l.link {
 	case linkProbit:
@@ -153,7 +153,7 @@ func (l binomial) logp(odds logOdds, s float64) float64 {
 	return odds.at(s)
 }
 
-// slopes are the derivatives of a log p(s) + b log(1 - p(s)).
+// slopes returns the derivatives of a log p(s) + b log(1 - p(s)).
 func (l binomial) slopes(a, b, s float64) (d1, d2 float64) {
 	var up, dn [2]float64
 	switch l.link {
@@ -203,7 +203,7 @@ func (l binomial) Moments(o Obs, m, v float64) Tilted {
 		}
 	}
 	if l.link == linkCloglog && a == 0 {
-		// the mode of e^-be^s is a Wright omega function, where l' may overflow at m
+		// the mode of e^-be^s is a Wright omega function, and l' may overflow at m
 		return poissonMoments(b, 0, m, v)
 	}
 	at := findRoot(m, v, peak, func(s float64) (logp, d1, d2 float64) {
@@ -214,8 +214,8 @@ func (l binomial) Moments(o Obs, m, v float64) Tilted {
 	return l.integrate(at, a, b, m, v)
 }
 
-// integrate steps finely enough for the log-concave factors: p^a rises about Phi(s) =
-// 1 - 1/a for probit, at s near sqrt(2 log a) and over the inverse of that.
+// integrate chooses a step for the log-concave factors: p^a rises about Phi(s) = 1 - 1/a for probit,
+// at s near sqrt(2 log a) and over the inverse of that.
 func (l binomial) integrate(at anchor, a, b, m, v float64) Tilted {
 	s0 := m + at.t
 	if l.link == linkProbit {

@@ -2,16 +2,16 @@ package lik
 
 import "math"
 
-// Bumpy is a likelihood that is not log-concave in s, under which a posterior may have
-// several modes: far from where a row would have s, its log-likelihood bends up and
-// pulls ever less, as if the row had been given up.
+// Bumpy is a likelihood that is not log-concave in s, under which a posterior may have several
+// modes: far from the s that fits a row, its log likelihood bends up and its pull decreases, as
+// if the row had been given up.
 type Bumpy interface {
 	Likelihood
-	// Smoothed is the likelihood made f > 1 times as wide. The wider, the fewer modes a
+	// Smoothed is the likelihood with f > 1 times the width. The wider, the fewer modes a
 	// posterior has under it.
 	Smoothed(f float64) Likelihood
-	// Far is the squared distance of s from where o has its top, in units of where the
-	// log-likelihood begins to bend up: above 1 it does.
+	// Far is the squared distance of s from the maximum of o, in units of the distance at which
+	// the log likelihood begins to bend up: it does above 1.
 	Far(o Obs, s float64) float64
 }
 
@@ -30,14 +30,13 @@ func (l studentT) Far(o Obs, s float64) float64 {
 	return r * r
 }
 
-// Smoothed is the parabola of log p about its top at log y, of f times the variance.
+// Smoothed is the parabola of log p about its maximum at log y, with f times the variance.
 func (g gaussianLog) Smoothed(f float64) Likelihood {
 	g.dispersion *= f
 	return logTops{g}
 }
 
-// Far is (log y - s)² in units of (log 2)², where s lies below: log p bends up as far
-// as e^s = y/2.
+// Far is (log y - s)² in units of (log 2)², for s below log y: log p bends up below e^s = y/2.
 func (gaussianLog) Far(o Obs, s float64) float64 {
 	if !(o.Y > 0) {
 		return 0
@@ -46,7 +45,7 @@ func (gaussianLog) Far(o Obs, s float64) float64 {
 	return r * r
 }
 
-// logTops is the parabolas of gaussianLog's rows about their tops. Rows without one
+// logTops replaces gaussianLog's rows by the parabolas about their maxima. Rows without one
 // (y <= 0) are log-concave as they are.
 type logTops struct{ gaussianLog }
 

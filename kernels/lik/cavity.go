@@ -2,27 +2,27 @@ package lik
 
 import "math"
 
-// left is the least share of the posterior's precision that is left without a row: below, the
+// left is the least share of the posterior's precision that must be left without a row: below it the
 // difference has few digits.
 const left = 1e-6
 
-// Cavity is the Gaussian of a predictor, N(mc, vc), that becomes N(m, v) by a row's likelihood
-// and the projection on moments, with the moments there: what is left of a posterior of
-// expectation propagation without the row, whose site has the precision Beta/Ratio and, at m,
-// the slope Alpha. False where none is found, as where v is larger than any such Gaussian leaves.
-// The search is EP's update of the row's site under a posterior that is kept.
+// Cavity returns the Gaussian of a predictor, N(mc, vc), that a row's likelihood and moment matching
+// turn into N(m, v), with the moments there: the cavity of the row in a posterior of expectation
+// propagation, whose site has precision Beta/Ratio and, at m, slope Alpha. ok is false if none is
+// found, for example if v is larger than any such Gaussian yields. The search is EP's update of the
+// row's site under a fixed posterior.
 //
-// Cost: some four evaluations of the moments where the row has little weight in the posterior, up to
-// some hundreds where it has nearly all.
+// Cost: about four evaluations of the moments for a row with little weight in the posterior, up to some
+// hundreds for one with nearly all.
 func Cavity(l Likelihood, o Obs, m, v float64) (mc, vc float64, t Tilted, ok bool) {
 	const (
 		most = 500
-		soon = 12    // steps after which it is asked whether there is one
-		tol  = 1e-11 // of the moments, in deviations: far below what EP's own convergence leaves
+		soon = 12    // steps after which existence is checked
+		tol  = 1e-11 // of the moments, in standard deviations: far below what EP's own convergence leaves
 	)
 	_, r, d2 := l.LogLik(o, m)
-	// From Laplace's factor, which may claim more precision than there is. Means are taken less
-	// m, which may be many deviations from 0.
+	// Start from Laplace's factor, which may claim more precision than there is. Means are relative
+	// to m, which may be many standard deviations from 0.
 	precision, shift := math.Max(1/v+math.Min(d2, 0), 0.1/v), -r
 	step, last, asked := 1.0, math.Inf(1), false
 	for k := range most {
@@ -48,7 +48,7 @@ func Cavity(l Likelihood, o Obs, m, v float64) (mc, vc float64, t Tilted, ok boo
 		}
 		last = far
 		to, toShift := 1/v-t.Beta/t.Ratio, -(t.Alpha+d*t.Beta)/t.Ratio
-		if to < precision/4 { // no Gaussian yet, or by a leap
+		if to < precision/4 { // not yet a Gaussian, or only by a leap
 			k := 0.75 * precision / (precision - to)
 			to, toShift = precision+k*(to-precision), shift+k*(toShift-shift)
 		}
@@ -58,11 +58,11 @@ func Cavity(l Likelihood, o Obs, m, v float64) (mc, vc float64, t Tilted, ok boo
 	return 0, 0, t, false
 }
 
-// none says whether no Gaussian of the least precision or more becomes N(m, v) by the row. Of those
-// that become Gaussians with the mean m the widest has the largest variance then: with natural
-// parameters (shift, -precision/2) of s - m and its square the slope of that variance in the second,
-// the mean held, is what of the variance of the square a line in s does not explain. shift is near
-// the answer.
+// none reports that no Gaussian of at least the least precision is turned into N(m, v) by the row. Of
+// those that become Gaussians with mean m, the widest gets the largest variance: with natural
+// parameters (shift, -precision/2) of s - m and its square, the slope of that variance in the second,
+// for a fixed mean, is the part of the variance of the square that a line in s does not explain.
+// shift is near the answer.
 func none(l Likelihood, o Obs, m, v, shift float64) bool {
 	vc := v / left
 	low, high := math.Inf(-1), math.Inf(1)

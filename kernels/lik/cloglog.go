@@ -6,8 +6,8 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// cloglog is p(y=1|s) = 1 - exp(-e^s): the chance of at least one event of a Poisson
-// law of rate e^s. y = 0 is that law's y = 0; y = 1 uses the shared quadrature.
+// cloglog is p(y=1|s) = 1 - exp(-e^s): the probability of at least one event of a Poisson distribution
+// of rate e^s. y = 0 is y = 0 of that distribution; y = 1 uses the shared quadrature.
 // Accuracy: logZ 1e-9, mean and variance 1e-8.
 type cloglog struct{ rule *rule }
 
@@ -43,7 +43,7 @@ func (cloglog) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	return cloglogLog(o.Weight, s)
 }
 
-// cloglogLog is w log(1 - e^-x), x = e^s, with derivatives w x/(e^x - 1) =: w D and
+// cloglogLog returns w log(1 - e^-x), x = e^s, with derivatives w x/(e^x - 1) =: w D and
 // -w D (x/(1-e^-x) - 1).
 func cloglogLog(w, s float64) (logp, d1, d2 float64) {
 	x := math.Exp(s)
@@ -72,8 +72,8 @@ func (l cloglog) Moments(o Obs, m, v float64) Tilted {
 	return cloglogMoments(o.Weight, m, v)
 }
 
-// cloglogMoments is the tilted law of (1 - exp(-e^s))^w: at weight 1 by the complement of
-// y = 0, Z = 1 - Z0, wherever Z0 is below 0.8 and the difference keeps its digits.
+// cloglogMoments returns the moments for (1 - exp(-e^s))^w: at weight 1 from the complement of
+// y = 0, Z = 1 - Z0, if Z0 is below 0.8, so that the difference keeps its digits.
 func cloglogMoments(w, m, v float64) Tilted {
 	if w == 1 && m > -1.2 {
 		no := poissonMoments(1, 0, m, v)
@@ -87,7 +87,7 @@ func cloglogMoments(w, m, v float64) Tilted {
 	}
 	a := findMode(m, v, func(s float64) (logp, d1, d2 float64) { return cloglogLog(w, s) })
 	s0 := m + a.t
-	// (1 - e^-x)^w rises where x = log w, over 1/log w in s
+	// (1 - e^-x)^w rises at x = log w, over 1/log w in s
 	k := 1 + math.Log(math.Max(1, w))
 	h := math.Min(0.75*a.tau, 0.33/k)
 	return tilt(newCloglogShape(s0, w), a, v, h, bend{-s0 - 1, math.Log(k) - s0, 1 / k}).tilted(a, v)
@@ -97,7 +97,7 @@ func cloglogMoments(w, m, v float64) Tilted {
 const cloglogSmall = 0.5
 
 // cloglogShape is w log(1 - e^-x) about s0. For small x it is written s + rest(x),
-// rest = log((1-e^-x)/x), so that the straight line cancels by hand.
+// rest = log((1-e^-x)/x), so that the linear part cancels exactly.
 type cloglogShape struct {
 	s0, w         float64
 	x0, logp0, d1 float64 // at s0 and weight 1
@@ -148,11 +148,11 @@ func (c cloglogShape) at(d float64) (gap, slope, curv float64) {
 
 func (cloglog) Response(s float64) float64 { return -math.Expm1(-math.Exp(s)) }
 
-// gumbelMean is that of -log E for an exponential E: 1 - exp(-e^s) = P(s > log E).
+// gumbelMean is the mean of -log E for an exponential E: 1 - exp(-e^s) = P(s > log E).
 const gumbelMean = 0.57721566490153286061
 
-// Predict integrates both probabilities, each to 1e-9 relative in its own tail. Under a
-// variance beyond 1e24 log E is a constant beside s.
+// Predict integrates both probabilities, each to 1e-9 relative in its own tail. For a variance
+// above 1e24 log E is constant compared with s.
 func (l cloglog) Predict(m, v float64) (mean, variance float64) {
 	if v > 1e24 {
 		z := (m + gumbelMean) / math.Sqrt(v)

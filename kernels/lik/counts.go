@@ -15,7 +15,7 @@ type Shaped interface{ Shape() float64 }
 // gaussian, the squared scale of studentt.
 type Dispersed interface{ Dispersion() float64 }
 
-// WithDispersion is l, made with p, with another dispersion > 0.
+// WithDispersion returns l, made with p, with another dispersion > 0.
 func WithDispersion(l Likelihood, p Params, dispersion float64) Likelihood {
 	p.Dispersion = dispersion
 	if s, ok := l.(Shaped); ok {
@@ -28,10 +28,10 @@ func WithDispersion(l Likelihood, p Params, dispersion float64) Likelihood {
 	return w
 }
 
-// shapeOr returns a family's shape, its default where p has none (0 or NaN).
+// shapeOr returns a family's shape, or its default if p has none (0 or NaN).
 //
-// The work of a predictive interval grows as 1/shape, the width of the law's tail: without
-// a least shape it would not end.
+// The work of a predictive interval grows as 1/shape, the width of the distribution's tail: without
+// a lower bound it would not end.
 func shapeOr(p Params, def float64, family, what string) (float64, error) {
 	if p.Shape == 0 || math.IsNaN(p.Shape) {
 		return def, nil
@@ -45,9 +45,9 @@ func shapeOr(p Params, def float64, family, what string) (float64, error) {
 	return p.Shape, nil
 }
 
-// findRoot solves t = v l'(m+t) for a log-concave l, from either side. peak is the t at
-// which l' = 0 (±Inf where l has no maximum): the root lies between 0 and it, and also
-// between 0 and v l'(m). The accuracy is findMode's.
+// findRoot solves t = v l'(m+t) for a log-concave l, from either side. peak is the t at which
+// l' = 0 (±Inf if l has no maximum): the root lies between 0 and peak, and also between 0 and
+// v l'(m). The accuracy is findMode's.
 func findRoot(m, v, peak float64, l func(s float64) (logp, d1, d2 float64)) anchor {
 	logp, d1, d2 := l(m)
 	lo, hi := 0.0, v*d1
@@ -82,8 +82,8 @@ func findRoot(m, v, peak float64, l func(s float64) (logp, d1, d2 float64)) anch
 	}
 }
 
-// middle halves a bracket on one side of 0: by magnitude where it spans several, since
-// the far end is v l'(m), up to 1e300, and the root near the logarithm of that.
+// middle halves a bracket on one side of 0: by magnitude if it spans several, because the far end
+// is v l'(m), up to 1e300, and the root is near the logarithm of that.
 func middle(lo, hi float64) float64 {
 	near, far := math.Abs(hi), math.Abs(lo)
 	if near > far {
@@ -95,10 +95,10 @@ func middle(lo, hi float64) float64 {
 	return 0.5 * (lo + hi)
 }
 
-// logOdds is log[C(a+b, a) p^a (1-p)^b], p = logistic(u): the binomial law with a
-// successes and b failures, and up to a constant the negative binomial of count a and
-// size b. It is written as peak + gap(u - log(a/b)), the value at its maximum and the
-// fall from there, because the sum of its terms cancels down from n log n.
+// logOdds is log[C(a+b, a) p^a (1-p)^b], p = logistic(u): the binomial distribution with a successes
+// and b failures, and up to a constant the negative binomial of count a and size b. It is written
+// as peak + gap(u - log(a/b)), its maximum and the fall from there, because the sum of its terms
+// cancels down from n log n.
 //
 // Source: C. Loader, "Fast and accurate computation of binomial probabilities" (2000),
 // for the peak.
@@ -117,7 +117,7 @@ func newLogOdds(a, b float64) logOdds {
 	return l
 }
 
-// at is the log probability at log odds u.
+// at returns the log probability at log odds u.
 func (l logOdds) at(u float64) float64 {
 	switch {
 	case l.a == 0:
@@ -131,7 +131,7 @@ func (l logOdds) at(u float64) float64 {
 	return l.peak + gap
 }
 
-// slopes are the derivatives of a log p + b log(1-p) in u.
+// slopes returns the derivatives of a log p + b log(1-p) in u.
 func (l logOdds) slopes(u float64) (d1, d2 float64) {
 	e := math.Exp(-math.Abs(u))
 	big := 1 / (1 + e)
@@ -142,8 +142,8 @@ func (l logOdds) slopes(u float64) (d1, d2 float64) {
 	return l.a*big - l.b*small, -l.n * small * big
 }
 
-// logOddsMoments is the tilted law of exp(w l.at(u)) under N(m, v). The curved part is
-// that of a logit datum of weight w(a+b), whatever the split, so one shape serves all.
+// logOddsMoments returns the moments for exp(w l.at(u)) under N(m, v). The curved part is that of a
+// logit row of weight w(a+b), for any split, so one shape serves all.
 func logOddsMoments(l logOdds, w, m, v float64) Tilted {
 	if w*l.n == 1 && w == 1 && (l.a == 0 || l.b == 0) {
 		if l.a == 0 {
@@ -165,14 +165,14 @@ func logOddsMoments(l logOdds, w, m, v float64) Tilted {
 	})
 	u0 := m + a.t
 	a.logp = w * l.at(u0)
-	// the transform is that of a log-beta density, |Gamma(a + ix) Gamma(b + ix)|
+	// the Fourier transform is that of a log-beta density, |Gamma(a + ix) Gamma(b + ix)|
 	h := math.Min(0.65*a.tau/(1+0.5*a.tau), 0.38)
 	turn := math.Log1p(w*l.a) - math.Log1p(w*l.b)
 	return tilt(newLogitShape(u0, w*l.n), a, v, h, bend{math.Min(0, turn) - u0, math.Max(0, turn) - u0, 1}).tilted(a, v)
 }
 
-// lognormal returns the mean and variance of e^s, s ~ N(m, v), and E e^2s. Each is +Inf
-// only where it exceeds the largest number.
+// lognormal returns the mean and variance of e^s, s ~ N(m, v), and E e^2s. Each is +Inf only if it
+// exceeds the largest number.
 func lognormal(m, v float64) (mean, variance, square float64) {
 	mean = math.Exp(m + 0.5*v)
 	if v > 0 {
@@ -185,8 +185,8 @@ func lognormal(m, v float64) (mean, variance, square float64) {
 	return mean, variance, math.Exp(2 * (m + v))
 }
 
-// countQuantile is the smallest whole number whose cdf reaches p; guess is a start, up to
-// hugeRate. It is +Inf where the quantile is beyond twice that.
+// countQuantile returns the smallest whole number whose cdf reaches p; guess is a start, up to
+// hugeRate. It is +Inf if the quantile is beyond twice that.
 func countQuantile(p, guess float64, cdf func(k float64) float64) float64 {
 	guess = math.Floor(guess)
 	step := math.Max(1, math.Floor(0.5*math.Sqrt(guess)))
@@ -221,8 +221,8 @@ func countQuantile(p, guess float64, cdf func(k float64) float64) float64 {
 	return hi
 }
 
-// quantile is the root of a rising f, to 1e-12 of step: bracketed by doubling steps from
-// guess, then by inverse quadratic interpolation where it is safe, and bisection.
+// quantile returns the root of an increasing f, to 1e-12 of step: bracketed by doubling steps from
+// guess, then by inverse quadratic interpolation where that is safe, and bisection.
 //
 // Source: T. Chandrupatla, "A new hybrid quadratic/bisection algorithm" (1997).
 func quantile(guess, step float64, f func(x float64) float64) float64 {
@@ -245,7 +245,7 @@ func quantile(guess, step float64, f func(x float64) float64) float64 {
 		a, fa, b, fb = lo, flo, hi, fhi
 		c, fc = b, fb
 	}
-	share := fa / (fa - fb) // of the way from a to b: first the secant
+	share := fa / (fa - fb) // of the way from a to b: initially the secant
 	for range 200 {
 		if fa == 0 {
 			return a
@@ -265,7 +265,7 @@ func quantile(guess, step float64, f func(x float64) float64) float64 {
 			break
 		}
 		fx := f(x)
-		if !(fx <= 0) == !(fa <= 0) { // beyond all numbers it is above
+		if !(fx <= 0) == !(fa <= 0) { // an overflow counts as above
 			c, fc = a, fa
 		} else {
 			c, fc, b, fb = b, fb, a, fa

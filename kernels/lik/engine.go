@@ -8,8 +8,8 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// A shape is w log p(y|s) seen from a point s0, with s = s0 + d, written so that
-// nothing cancels when d is tiny or s0 huge:
+// A shape is w log p(y|s) relative to a point s0, with s = s0 + d, written so that nothing
+// cancels if d is tiny or s0 huge:
 //
 //	gap   = l(s0+d) - l(s0) - l'(s0) d       (<= 0: every family here is log-concave)
 //	slope = l'(s0+d) - l'(s0)
@@ -18,8 +18,8 @@ type shape interface {
 	at(d float64) (gap, slope, curv float64)
 }
 
-// bend is the stretch [lo, hi] of d over which a shape bends, and the length over
-// which it changes there. Outside it the shape is nearly a line or a parabola.
+// bend is the interval [lo, hi] of d over which a shape bends, and the length over which it
+// changes there. Outside it the shape is nearly a line or a parabola.
 type bend struct{ lo, hi, scale float64 }
 
 // sums are the moments of exp(gap + resid d - d²/2v) about s0, up to one factor.
@@ -30,31 +30,30 @@ type sums struct {
 	curv           float64
 }
 
-// anchor is an approximate mode s0 = m + t of the tilted law: l, l' there, the
-// residual l' - t/v, and the local deviation tau = (1/v - l”)^-1/2.
+// anchor is an approximate mode s0 = m + t of the tilted distribution: l, l' there, the
+// residual l' - t/v, and the local standard deviation tau = (1/v - l”)^-1/2.
 type anchor struct {
 	t, logp, d1, resid, tau float64
 }
 
 const (
-	dropTrapezoid = 36   // e^-36 of the peak is dropped at each end: a weak beta lives far out
-	dropPanels    = 40   // the same, for the panels
-	mostPanels    = 4096 // away from the bend, whatever rounding made of the range
+	dropTrapezoid = 36   // e^-36 of the peak is dropped at each end: a small beta depends on the far tails
+	dropPanels    = 40   // the same for the panels
+	mostPanels    = 4096 // away from the bend, even if rounding distorts the range
 	maxSide       = 160  // trapezoid nodes on one side before the panels take over
 	modeTol       = 0.02
 )
 
-// tilt integrates the tilted law around a.
+// tilt integrates the tilted distribution around a.
 //
-// A law that is narrow beside the bend is nearly Gaussian: nine nodes of Gauss-Hermite are
-// enough. Otherwise the trapezoid rule with step h comes first: for these analytic,
-// bell-shaped integrands its error falls like exp(-2 pi c/h), c the distance to the nearest
-// singularity. When the law is too wide for it (a plateau or a slow exponential
-// tail far wider than the bend) Gauss-Legendre panels that grow away from the bend
-// take over, some 300 to 800 nodes.
+// Nine Gauss-Hermite nodes are enough if the distribution is narrow beside the bend, and so nearly
+// Gaussian. Otherwise the trapezoid rule with step h comes first: for these analytic, bell-shaped
+// integrands its error falls like exp(-2 pi c/h), c the distance to the nearest singularity. If the
+// distribution is too wide for it (a plateau or a slow exponential tail far wider than the
+// bend) Gauss-Legendre panels that grow away from the bend take over, some 300 to 800 nodes.
 func tilt[S shape](sh S, a anchor, v, h float64, b bend) sums {
-	// A mode 1e16 deviations away leaves a residual of rounding only, which times the
-	// width of the law would be a slope.
+	// For a mode 1e16 standard deviations away the residual is only rounding error, which would
+	// become a slope when multiplied by the width of the distribution.
 	if math.Abs(a.resid) <= 1e-15*math.Abs(a.d1) {
 		a.resid = 0
 	}
@@ -78,7 +77,7 @@ func (s *sums) add(p, d, slope, curv float64) {
 	s.curv += p * curv
 }
 
-// times multiplies by a step.
+// times multiplies the sums by a step.
 func (s *sums) times(h float64) {
 	s.mass *= h
 	s.d *= h
@@ -90,9 +89,9 @@ func (s *sums) times(h float64) {
 
 const (
 	hermiteNodes = 9
-	// hermiteGap bounds log r at the nodes, r what the law is of its Gaussian. A cubic term
-	// ε z³ of log r is below 2.2e-4 then, and the first power of it that the rule misses, of
-	// degree 18, adds ε^6 17!!/6! = 5e-18 of the mass.
+	// hermiteGap bounds log r at the nodes, r being the ratio of the density to its Gaussian. The
+	// coefficient ε of a cubic term ε z³ of log r is then below 2.2e-4, and the first of its powers
+	// that the rule gets wrong, of degree 18, contributes ε^6 17!!/6! = 5e-18 of the mass.
 	hermiteGap = 0.02
 )
 
@@ -111,9 +110,9 @@ var hermiteRule = func() (t [hermiteNodes][2]float64) {
 	return t
 }()
 
-// hermite is Gauss-Hermite about the mode; false if a node lies farther from it than scale, or
-// if the law is not close enough to its Gaussian, which the outermost nodes show first. A
-// singularity adds e^(-4.4 b/tau) from a distance b, so that scale is b/2 at most.
+// hermite applies Gauss-Hermite quadrature about the mode. ok is false if a node lies farther from it
+// than scale, or if the density is not close enough to its Gaussian, which the outermost nodes show
+// first. A singularity at distance b adds a relative error of e^(-4.4 b/tau): scale is at most b/2.
 func hermite[S shape](sh S, a anchor, v, scale float64) (s sums, ok bool) {
 	if !(hermiteRule[1][0]*a.tau < scale) {
 		return s, false
@@ -163,9 +162,9 @@ var legendre = func() (t [2][legendreNodes]float64) {
 	return t
 }()
 
-// panels integrates in Gauss-Legendre pieces of 16 nodes: no wider than two prior
-// deviations, an eighth of the range, or max(bend scale, 0.6 times the distance to
-// the bend), so that the nearest singularity stays well outside each piece's ellipse.
+// panels integrates in Gauss-Legendre pieces of 16 nodes: no wider than two prior standard
+// deviations, an eighth of the range, or max(bend scale, 0.6 times the distance to the bend), so
+// that the nearest singularity stays well outside each piece's ellipse.
 func panels[S shape](sh S, a anchor, v float64, b bend) (s sums) {
 	half := -0.5 / v
 	f := func(d float64) float64 {
@@ -191,7 +190,7 @@ func panels[S shape](sh S, a anchor, v float64, b bend) (s sums) {
 		for i, u := range legendre[0] {
 			d := mid + c*u
 			gap, slope, curv := sh.at(d)
-			// Behind a wall the law is 0, and its slope may be beyond all numbers.
+			// Behind a wall the density is 0, and its slope may overflow.
 			if p := math.Exp(gap + d*(a.resid+half*d)); p > 0 {
 				s.add(c*legendre[1][i]*p, d, slope, curv)
 			}
@@ -226,9 +225,9 @@ func edge(f func(float64) float64, step float64) float64 {
 	return math.Abs(hi)
 }
 
-// tilted turns sums about a into the four outputs. A weak datum (v*beta < 1/2) takes
-// alpha = E[l'] and beta = E[-l”] - Var[l'], which lose nothing as v -> 0; a sharp
-// one takes them from the mean and variance of s, where those identities cancel.
+// tilted turns sums about a into the four outputs. A weakly informative row (v*beta < 1/2) uses
+// alpha = E[l'] and beta = E[-l”] - Var[l'], which lose nothing as v -> 0; a sharp one uses the
+// mean and variance of s, because those identities cancel.
 func (s sums) tilted(a anchor, v float64) Tilted {
 	inv := 1 / s.mass
 	delta := s.d * inv
@@ -243,8 +242,8 @@ func (s sums) tilted(a anchor, v float64) Tilted {
 	return finish(Tilted{LogZ: logZ, Alpha: (a.t + delta) / v, Beta: (1 - ratio) / v, Ratio: ratio})
 }
 
-// finish keeps the last rounding from leaving the ranges that log-concavity gives:
-// beta >= 0 and 0 < ratio <= 1.
+// finish clamps rounding errors to the ranges that log-concavity guarantees: beta >= 0 and
+// 0 < ratio <= 1.
 func finish(t Tilted) Tilted {
 	if t.Beta < 0 {
 		t.Beta = 0
@@ -261,10 +260,10 @@ func finish(t Tilted) Tilted {
 // 1/(1 + v w y)), and large enough that 1/(v*Ratio) stays finite.
 const tinyRatio = 1e-24
 
-// findMode solves t = v l'(m+t) for a log-concave l with l' >= 0 (a response turned so
-// that it pulls upwards), to modeTol tilted deviations: what is left goes into resid.
-// l' falls, so the root lies in [0, v l'(m)]; every third step halves the bracket,
-// which keeps Newton from crawling where l' is nearly flat.
+// findMode solves t = v l'(m+t) for a log-concave l with l' >= 0 (responses are reflected so that
+// they pull upwards), to modeTol tilted standard deviations: the rest goes into resid. l' falls,
+// so the root lies in [0, v l'(m)]; every third step halves the bracket, which keeps Newton's
+// method from crawling where l' is nearly flat.
 func findMode(m, v float64, l func(s float64) (logp, d1, d2 float64)) anchor {
 	logp, d1, d2 := l(m)
 	lo, hi := 0.0, v*d1
@@ -293,16 +292,15 @@ func findMode(m, v float64, l func(s float64) (logp, d1, d2 float64)) anchor {
 	}
 }
 
-// proper reports that o and N(m, v) need an integral or a closed form; the rest is
-// for degenerate.
+// proper reports whether o and N(m, v) need an integral or a closed form; degenerate handles the
+// rest.
 func proper(o Obs, m, v float64) bool {
 	return v > 1e-290 && v <= math.MaxFloat64 && o.Weight > 0 && math.Abs(m) <= math.MaxFloat64
 }
 
-// degenerate answers what is not proper: a prior that is no distribution (NaN
-// everywhere), weight 0 (the prior itself), and v = 0, or so small that 1/v overflows
-// (a point mass: the likelihood and its derivatives at m, kept within the largest
-// number, so that v*Beta is 0 and not NaN).
+// degenerate handles what is not proper: a prior that is no distribution (NaN everywhere), weight
+// 0 (the prior itself), and v = 0, or so small that 1/v overflows (a point mass: the likelihood
+// and its derivatives at m, clamped to the largest number, so that v*Beta is 0 and not NaN).
 func degenerate(w, m, v, logp, d1, d2 float64) Tilted {
 	nan := math.NaN()
 	switch {

@@ -9,43 +9,43 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Fixed asks rows, as they come, whether a parameter that a filter does not learn fits them: the
-// shape k of gamma, the size of negbinomial, and the dispersion D of studentt and gaussian. NewFixed makes
-// one.
+// Fixed tests on the rows of a stream whether a parameter that a filter does not learn fits them:
+// the shape k of gamma, the size of negbinomial, and the dispersion D of studentt and gaussian. See
+// NewFixed.
 //
-// gamma: y e^-s is G, of a gamma law with mean 1 and shape k, for which E[G - 1 - log G] =
-// log k - ψ(k) =: f(k), which falls. A predictor s ~ N(m, v) known before the row adds nothing to the
-// mean of y e^(-m-v/2) - 1 - (log y - m). Rows weigh 1/(1+kv)², for where v is above 1/k they tell of
-// little but the predictor.
+// gamma: y e^-s is G, gamma distributed with mean 1 and shape k, for which E[G - 1 - log G] =
+// log k - ψ(k) =: f(k), which is decreasing. A predictor s ~ N(m, v) known before the row adds nothing
+// to the mean of y e^(-m-v/2) - 1 - (log y - m). Rows have weight 1/(1+kv)²: if v is above 1/k they are
+// informative about little but the predictor.
 //
-// studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and where
-// the dispersion is c times D at that c: the sum falls in c, and is kept at a grid of them.
+// studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and if the
+// dispersion is c times D at that c: the sum decreases in c, and is kept on a grid.
 //
-// gaussian: (y-M)²/(V+D) has the factor of D for its mean, where the mean s of the row, or e^s with link
-// log, is of mean M and variance V before it came. Rows weigh 1/(1+V/D)².
+// gaussian: (y-M)²/(V+D) has as its mean the factor of D, where the mean of the row, s or with link
+// log e^s, had mean M and variance V before it came. Rows have weight 1/(1+V/D)².
 //
-// negbinomial: for a rate of mean M, variance V and square S = M² + V before the row came the square
-// of y - M is M + V + S/k on average, k the size. Its distance from that of the size taken, which
-// varies as the cumulants of the law have it, is regressed on V + S/k: where rates vary otherwise, so
-// do the weights learnt from them.
+// negbinomial: for a rate of mean M, variance V and mean square S = M² + V before the row came, the
+// mean of (y - M)² is M + V + S/k, k the size. Its deviation from that under the assumed size, which
+// varies by the cumulants of the distribution, is regressed on V + S/k: if rates vary otherwise, so do
+// the weights learnt from them.
 type Fixed struct {
-	w, squares float64 // the sums of the rows' weights and of the squares of these
+	w, squares float64 // the sums of the rows' weights and of their squares
 	sum        float64 // gamma, negbinomial, gaussian
 	at         []float64
 	size       sizeSums
-	trials     *OneStep // binomial, whose law has no such parameter
+	trials     *OneStep // binomial, which has no such parameter
 }
 
-// sizeSums are what negbinomial needs besides: by what sum grows with the factor of 1/k, and its
-// variance and third central moment where the size is the one taken.
+// sizeSums are the further sums of negbinomial: the growth of sum with the factor of 1/k, and its
+// variance and third central moment under the assumed size.
 type sizeSums struct{ slope, variance, third float64 }
 
-// The grid of studentt: factors of the dispersion, 2^(k/2 - 10).
+// fixedGrid is the size of studentt's grid of factors of the dispersion, 2^(k/2 - 10).
 const fixedGrid = 41
 
 func fixedFactor(k float64) float64 { return math.Exp2(0.5*k - 10) }
 
-// NewFixed is nil for other likelihoods.
+// NewFixed returns nil for other likelihoods.
 func NewFixed(l Likelihood) *Fixed {
 	switch l.(type) {
 	case gamma, negbinomial, gaussian, gaussianLog:
@@ -58,8 +58,8 @@ func NewFixed(l Likelihood) *Fixed {
 	return nil
 }
 
-// Meet notes a row of l, in whatever unit that is told it, whose predictor was N(m, v) before it
-// came. A row of weight 3 counts as three.
+// Meet adds a row of l, in any fixed unit, whose predictor was N(m, v) before it came. A row of
+// weight 3 counts as three.
 func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 	if !(o.Weight > 0) {
 		return
@@ -101,7 +101,7 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 	f.squares += o.Weight * w * w
 }
 
-// meetNormal is Meet of a response about a mean of that mean and variance, and the weight of the row.
+// meetNormal is Meet for a response with the given mean and variance; it returns the row's weight.
 func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
 	w := 1 / (1 + spread/dispersion)
 	w *= w
@@ -114,11 +114,11 @@ func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
 	return w
 }
 
-// farSquare bounds the square of a count from its mean, in its variance: single rows that nobody
-// foresaw, as before the filter knew its weights, are not to make the size.
+// farSquare bounds the squared deviation of a count, in units of its variance: single unexpected rows,
+// as before the filter has learnt its weights, must not determine the size.
 const farSquare = 400
 
-// meetSize is Meet of negbinomial, and the weight of the row.
+// meetSize is Meet for negbinomial; it returns the row's weight.
 func (f *Fixed) meetSize(l negbinomial, o Obs, m, v float64) float64 {
 	mean, spread, square := lognormal(m, v)
 	a := 1 / l.size
@@ -127,7 +127,7 @@ func (f *Fixed) meetSize(l negbinomial, o Obs, m, v float64) float64 {
 		return 0
 	}
 	r := (spread + a*square) / c
-	w := 1 / (1 + spread/(c-spread)) // a row of a wide predictor tells of little but that
+	w := 1 / (1 + spread/(c-spread)) // a row with a wide predictor is informative about little else
 	w *= w
 	d := (o.Y - mean) * ((o.Y - mean) / c)
 	k3, k4, k6 := (1+4*a*c)/c, (1+6*a*c)/c, (1+30*a*c+120*a*c*(a*c))/c/c
@@ -152,7 +152,7 @@ func (f *Fixed) Clone() *Fixed {
 	return &c
 }
 
-// Size is the memory held, in bytes.
+// Size returns the memory held, in bytes.
 func (f *Fixed) Size() int64 {
 	if f == nil {
 		return 0
@@ -164,7 +164,7 @@ func (f *Fixed) Size() int64 {
 	return n
 }
 
-// Merge adds what o has met.
+// Merge adds the rows of o.
 func (f *Fixed) Merge(o *Fixed) {
 	f.w, f.squares, f.sum = f.w+o.w, f.squares+o.squares, f.sum+o.sum
 	for k := range o.at {
@@ -178,11 +178,11 @@ func (f *Fixed) Merge(o *Fixed) {
 	f.size.third += o.size.third
 }
 
-// farthest bounds the factor of gamma: predictors that are wide beside a large shape hide how large.
+// farthest bounds the factor of gamma: predictors that are wide relative to a large shape hide its size.
 const farthest = 1000
 
-// A parameter is said not to fit from a factor of fixedFactorSaid on, and where as many rows, more
-// than fixedRows, have one so far off less than once in 30,000 times.
+// A parameter is reported not to fit from a factor of fixedFactorSaid, if that many rows, more than
+// fixedRows, deviate so far by chance less than once in 30,000 times.
 const (
 	fixedFactorSaid = 1.25
 	fixedErrors     = 4
@@ -190,7 +190,7 @@ const (
 	skewErrors      = (fixedErrors*fixedErrors - 1) / 6.
 )
 
-// Estimate is by what factor the parameter is off, and by how many standard errors; ok is false for
+// Estimate returns the factor by which the parameter is off, and its standard errors; ok is false for
 // too few rows.
 func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 	if f == nil || !(f.w*f.w > fixedRows*f.squares) {
@@ -222,7 +222,7 @@ func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 			}
 		}
 		return fixedFactor(fixedGrid - 1), errors, true
-	case gaussian, gaussianLog: // of squares of normal deviates, whose sum is skew
+	case gaussian, gaussianLog: // squares of normal deviates, whose sum is skew
 		factor = f.sum / f.w
 		if errors = math.Abs(factor-1) * math.Sqrt(0.5*n); factor > 1 {
 			errors -= skewErrors * math.Sqrt(8/n)
@@ -239,7 +239,7 @@ func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 	return 0, 0, false
 }
 
-// gammaGap is log k - ψ(k), and by what it falls with log k: kψ'(k) - 1.
+// gammaGap returns log k - ψ(k), and its decrease with log k: kψ'(k) - 1.
 func gammaGap(k float64) (gap, fall float64) {
 	if k > 1e3 { // the next terms are 1e-14 of these
 		i := 1 / k
@@ -248,7 +248,7 @@ func gammaGap(k float64) (gap, fall float64) {
 	return math.Log(k) - mathext.Digamma(k), k*mathext.Zeta(2, k) - 1
 }
 
-// gammaThird is the third central moment of G - log G: the second derivative of -ψ, less 1/k².
+// gammaThird returns the third central moment of G - log G: the second derivative of -ψ, less 1/k².
 func gammaThird(k float64) float64 {
 	if k > 1e3 { // the next term is 1e-6 of these
 		return (1 + 0.5/k) / (k * k * k)
@@ -256,7 +256,7 @@ func gammaThird(k float64) float64 {
 	return 2*mathext.Zeta(3, k) - 1/(k*k)
 }
 
-// gammaShapeLog is log k where log k - ψ(k) is f, by Newton's steps in log k.
+// gammaShapeLog returns the log k at which log k - ψ(k) is f, by Newton's method in log k.
 func gammaShapeLog(f float64) float64 {
 	const least, most = 1e-4, 1e12
 	if low, _ := gammaGap(least); !(f < low) {
@@ -273,7 +273,7 @@ func gammaShapeLog(f float64) float64 {
 	return x
 }
 
-// Note is "" or a sentence.
+// Note returns "" or a sentence.
 func (f *Fixed) Note(l Likelihood) string {
 	if f != nil && f.trials != nil {
 		return f.trials.Note(l)

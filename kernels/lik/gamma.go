@@ -92,7 +92,7 @@ func (l gamma) Moments(o Obs, m, v float64) Tilted {
 
 func (gamma) Response(s float64) float64 { return math.Exp(s) }
 
-// Predict: the variance is E e^2s/k + Var e^s.
+// Predict has the variance E e^2s/k + Var e^s.
 func (l gamma) Predict(m, v float64) (mean, variance float64) {
 	mean, spread, square := lognormal(m, v)
 	return mean, square/l.shape + spread
@@ -103,12 +103,12 @@ func (l gamma) Moderated(m, v float64) float64 {
 	return mean
 }
 
-// Draw is a positive number of mean e^s.
+// Draw returns a positive number of mean e^s.
 func (l gamma) Draw(s, _ float64, src rand.Source) float64 {
 	return drawGamma(l.shape, l.Response(s), src)
 }
 
-// drawGamma is a positive number of that mean, which a wide predictor makes 0 or infinite.
+// drawGamma draws a positive number of the given mean; for extreme means it is 0 or infinite.
 func drawGamma(shape, mean float64, src rand.Source) float64 {
 	switch rate := shape / mean; {
 	case !(rate > 0):
@@ -126,12 +126,12 @@ func (l gamma) CDF(o Obs, s float64) (below, upTo float64) {
 	return below, below
 }
 
-// limitShape is the shape from which the incomplete gamma function has no more digits than
-// its limit.
+// limitShape is the shape from which the incomplete gamma function has no more digits than its
+// limit.
 const limitShape = 1e13
 
-// gammaBelow is the probability below r means of a gamma of that shape. Where the shape is
-// large its cube root is normal (Wilson and Hilferty), but for about 0.01/shape.
+// gammaBelow returns the probability that a gamma variable is below r times its mean. For a large
+// shape its cube root is normal (Wilson and Hilferty), up to about 0.01/shape.
 func gammaBelow(shape, r float64) float64 {
 	switch {
 	case !(shape > 0) || math.IsInf(shape*r, 1) && shape <= limitShape:
@@ -145,7 +145,7 @@ func gammaBelow(shape, r float64) float64 {
 // Known is log y.
 func (gamma) Known(o Obs) float64 { return math.Log(o.Y) }
 
-// Best is at the mean.
+// Best is the log likelihood at the mean.
 func (l gamma) Best(s Sums, _ float64) (logp float64, ok bool) {
 	g, _ := math.Lgamma(l.shape)
 	return s.Weight*(l.shape*math.Log(l.shape/(s.Y/s.Weight))-l.shape-g) + (l.shape-1)*s.Known, true
@@ -153,7 +153,7 @@ func (l gamma) Best(s Sums, _ float64) (logp float64, ok bool) {
 
 func (gamma) pooling() Pooling { return Pooling{ratio: true, Add: (*Pool).ratio, Make: twoRatios} }
 
-// Interval returns quantiles of the predictive law, by the distribution function of
+// Interval returns quantiles of the predictive distribution, by the distribution function of
 // log y and a bracketing root finder: probabilities to 1e-10.
 //
 // P(Y <= y) = 1 - P(G > k y/mu), G ~ Gamma(k): the Poisson-lognormal integral.
@@ -165,7 +165,7 @@ func (l gamma) Interval(m, v, level float64) (lower, upper float64) {
 	return math.Exp(l.logQuantile(m, v, 0.5*(1+level), -z)), math.Exp(l.logQuantile(m, v, 0.5*(1-level), z))
 }
 
-// logQuantile is the log of the quantile that the predictive law exceeds with the
+// logQuantile returns the log of the quantile that the predictive distribution exceeds with
 // probability above; z has its sign.
 func (l gamma) logQuantile(m, v, above, z float64) float64 {
 	logK := math.Log(l.shape)

@@ -26,7 +26,7 @@ var gaussianFamily = family{Info{
 // Accuracy: rounding only. With quadrature k > 0 the plain rule is used instead.
 type gaussian struct{ normal }
 
-// normal is y with a normal law of variance dispersion about its mean, whatever the link.
+// normal is y with a normal distribution of variance dispersion about its mean, for any link.
 type normal struct {
 	dispersion float64
 	rule       *rule
@@ -95,7 +95,7 @@ func (g gaussian) Interval(m, v, level float64) (lower, upper float64) {
 	return normalQuantiles(m, v+g.dispersion, level)
 }
 
-// Draw is s and noise.
+// Draw returns s plus noise.
 func (g gaussian) Draw(s, _ float64, src rand.Source) float64 { return g.draw(s, src) }
 
 // CDF has no steps.
@@ -110,7 +110,7 @@ func (n normal) cdf(y, mean float64) (below, upTo float64) {
 	return below, below
 }
 
-// Best is at the mean.
+// Best is the log likelihood at the mean.
 func (normal) Best(s Sums, dispersion float64) (logp float64, ok bool) {
 	square := s.Square - s.Centred*s.Centred/s.Weight
 	if !(square > 0) {
@@ -126,7 +126,7 @@ func (gaussian) third() func(o Obs, s float64) float64 {
 	return func(Obs, float64) float64 { return 0 }
 }
 
-// pooling takes the offset off the response where it is in its unit.
+// pooling subtracts the offset from the response, which has the same unit.
 func (gaussian) pooling() Pooling {
 	return Pooling{Add: func(p *Pool, o Obs, offset float64) {
 		o.Y -= offset
@@ -134,5 +134,5 @@ func (gaussian) pooling() Pooling {
 	}, Make: twoNormals}
 }
 
-// centralZ is the z with P(|N(0,1)| <= z) = level.
+// centralZ returns the z with P(|N(0,1)| <= z) = level.
 func centralZ(level float64) float64 { return -special.PhiInv(0.5 * (1 - level)) }

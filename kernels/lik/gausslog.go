@@ -7,10 +7,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// gaussianLog is p(y|s) = N(y; e^s, dispersion). With c = w/D and x = e^s the log
-// likelihood -c(y-x)²/2 has slope c x (y-x) and curvature c x (y-2x): for y > 0 it is
-// flat far below log y, bends up until x = y/2, and peaks at x = y. The tilted law can
-// have two modes, one near m and one near log y, and more variance than the prior.
+// gaussianLog is p(y|s) = N(y; e^s, dispersion). With c = w/D and x = e^s the log likelihood
+// -c(y-x)²/2 has slope c x (y-x) and curvature c x (y-2x): for y > 0 it is flat far below log y,
+// bends up until x = y/2, and peaks at x = y. The tilted distribution can have two modes, one near
+// m and one near log y, and more variance than the prior.
 //
 // Accuracy: logZ 1e-10, mean and variance 1e-8; all modes count.
 type gaussianLog struct{ normal }
@@ -31,7 +31,7 @@ func (gaussianLog) Traits() Traits {
 	return Traits{Homoscedastic: true, LogMean: true, Growth: 1, Scale: 1, Inverse: logInverse}
 }
 
-// Draw is e^s and noise.
+// Draw returns e^s plus noise.
 func (g gaussianLog) Draw(s, _ float64, src rand.Source) float64 { return g.draw(g.Response(s), src) }
 
 // CDF has no steps.
@@ -39,7 +39,7 @@ func (g gaussianLog) CDF(o Obs, s float64) (below, upTo float64) {
 	return g.normal.cdf(o.Y, g.Response(s))
 }
 
-// pooling is of rows with one offset, of which the response's mean is no sum.
+// pooling requires a common offset, because the mean of the response is not additive in it.
 func (gaussianLog) pooling() Pooling {
 	return Pooling{ByOffset: true, Add: func(p *Pool, o Obs, _ float64) { p.mean(o) }, Make: twoNormals}
 }
@@ -57,8 +57,8 @@ func (g gaussianLog) logp(o Obs, x float64) float64 {
 	return -0.5 * o.Weight * (math.Log(2*math.Pi*g.dispersion) + r*(r/g.dispersion))
 }
 
-// Moments finds the modes by the turning points of the slope of the tilted law: c x (y-2x)
-// = 1/v at x = (y ± sqrt(y² - 8/(cv)))/4.
+// Moments finds the modes from the turning points of the slope of the tilted distribution:
+// c x (y-2x) = 1/v at x = (y ± sqrt(y² - 8/(cv)))/4.
 func (g gaussianLog) Moments(o Obs, m, v float64) Tilted {
 	if !proper(o, m, v) {
 		logp, d1, d2 := g.LogLik(o, m)
@@ -76,7 +76,7 @@ func (g gaussianLog) Moments(o Obs, m, v float64) Tilted {
 	if q := y*y - 8/(c*v); y > 0 && q > 0 {
 		top := 0.25 * (y + math.Sqrt(q))
 		low, high = math.Log(0.5/(c*v*top))-m, math.Log(top)-m
-		if math.IsInf(low, 0) || math.IsInf(high, 0) { // y² or c v y is beyond all numbers
+		if math.IsInf(low, 0) || math.IsInf(high, 0) { // y² or c v y overflows
 			low, high = math.NaN(), math.NaN()
 		}
 	}
@@ -133,7 +133,7 @@ func (g gaussianLogShape) wide(d float64) float64 {
 }
 
 // strip: with x = e^s the exponential grows by c (x² sin²b - x y (1 - cos b)), most at the right
-// end, beyond which it falls faster than that.
+// end, beyond which the density falls faster than that.
 func (g gaussianLogShape) strip(right float64) (bend, most float64) {
 	x := math.Exp(g.s0 + right)
 	return g.c * x * (2*x + math.Max(-g.y, 0)), 0.5
@@ -141,7 +141,7 @@ func (g gaussianLogShape) strip(right float64) (bend, most float64) {
 
 func (gaussianLog) Response(s float64) float64 { return math.Exp(s) }
 
-// Predict: the mean of y is lognormal, and the noise adds its variance.
+// Predict uses that the mean of y is lognormal, and adds the variance of the noise.
 func (g gaussianLog) Predict(m, v float64) (mean, variance float64) {
 	mean, spread, _ := lognormal(m, v)
 	return mean, spread + g.dispersion
@@ -152,7 +152,7 @@ func (g gaussianLog) Moderated(m, v float64) float64 {
 	return mean
 }
 
-// Interval returns quantiles of the predictive law by its distribution function and a
+// Interval returns quantiles of the predictive distribution by its distribution function and a
 // bracketing root finder: probabilities to 1e-10.
 func (g gaussianLog) Interval(m, v, level float64) (lower, upper float64) {
 	if !(level > 0 && level < 1) || math.IsNaN(m) || math.IsInf(m, 0) || !(v >= 0) {
@@ -171,8 +171,8 @@ func (g gaussianLog) Interval(m, v, level float64) (lower, upper float64) {
 	return find(0.5*(1-level), -z), find(0.5*(1+level), z)
 }
 
-// predictive is P(Y <= y) = E Phi((y - e^s)/sqrt(D)): panels over m ± 8.5 deviations that shrink
-// towards the place where Phi turns.
+// predictive returns P(Y <= y) = E Phi((y - e^s)/sqrt(D)): panels over m ± 8.5 standard deviations
+// that shrink towards the point where Phi turns.
 func (g gaussianLog) predictive(y, m, v float64) float64 {
 	noise := math.Sqrt(g.dispersion)
 	if v == 0 {

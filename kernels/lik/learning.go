@@ -7,56 +7,55 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Learning is the gaussian likelihood with a noise variance D that is learnt from the
-// rows as a filter absorbs them, in a rule that knows no unit. A row whose predictor was
-// N(m, v) before it came teaches by its standardised innovation,
+// Learning is the gaussian likelihood with a noise variance D that is learnt from the rows as a
+// filter absorbs them, by a rule that does not depend on units. A row whose predictor was N(m, v)
+// before it came teaches by its standardised innovation,
 //
 //	D' = D + ((1 - Δγ) D e²/(v + D/w) - (ν' - ν) D)/ν',  e = y - m,  ν = Σw - γ
 //
-// γ = Σ (1 - σ_j²/σ_0j²) is how many weights the data determine (MacKay), so that ν is
-// the degrees of freedom left for the noise: rows that determine a vague weight say
-// nothing about D and count for nothing. A row of weight w teaches what w equal ones do: their
-// innovations, one after the other, come to the one term. The first row only sets the scale, from
-// its innovation. With beliefs kept in units of D (see Learn) this is the update of the
-// conjugate normal-inverse-gamma model.
+// γ = Σ (1 - σ_j²/σ_0j²) is how many weights the data determine (MacKay), so ν is the degrees of
+// freedom left for the noise: rows that determine a vague weight are not informative about D and do
+// not count. A row of weight w teaches what w equal rows do: their successive innovations sum to the
+// same term. The first row only sets the scale, from its innovation. With beliefs in units of D (see
+// Learn) this is the update of the conjugate normal-inverse-gamma model.
 //
-// A weight that drifts (Drift) has a variance that no unit of D says: v is then more than what D
-// makes it, and rows that are told by their drift would change a D that began too small by parts of
-// itself only. The same is so of factorised weights that a row ties (Loosen), whose v falls by a part
-// of itself from row to row, however small D is. There rows teach by Fisher scoring of their density N(e; 0, S), S = v + D,
+// A weight that drifts (Drift) has a variance that does not scale with D: v is then more than D
+// implies, and rows that mostly reveal their drift would change a D that began too small only by
+// fractions of itself. The same holds for factorised weights that a row ties (Loosen), whose v falls
+// by a fraction of itself from row to row, however small D is. Then rows teach by Fisher scoring of
+// their density N(e; 0, S), S = v + D,
 //
 //	D' = D + s/I,  s = (w - Δγ)(e² - S)/S²,  I = Σ (w - Δγ)/S²
 //
-// and what I has of earlier rows follows D as if all had had one S: S' = S + D' - D, I' = ν/S'².
-// D²I is the degrees of freedom then, ν where v is small beside D. A row of weight w teaches as w that
-// were predicted by themselves: of a predictor that stays uncertain, equal rows would say that there is
-// no noise.
+// and the part of I from earlier rows follows D as if all had had one S: S' = S + D' - D, I' = ν/S'².
+// D²I is the degrees of freedom then, ν if v is small compared with D. A row of weight w teaches as w
+// rows that were each predicted on their own: for a predictor that stays uncertain, equal rows would
+// imply that there is no noise.
 //
-// All of it follows from D, n and the beliefs, so that a run continues from its fit.
-// Unlike the other likelihoods it changes with Learn: each filter has its own, and
-// Clone makes another.
+// All of it follows from D, n and the beliefs, so a run continues from its fit. Unlike the other
+// likelihoods it changes with Learn: each filter has its own, and Clone makes another.
 type Learning struct {
 	gaussian
-	// Dear says that bringing beliefs to another D costs O(p³): that is done less often.
+	// Dear means that converting beliefs to another D costs O(p³): that is done less often.
 	Dear bool
-	// Drift says that what is predicted has a variance that D does not scale, of drift or of
-	// ties that the beliefs do not keep.
+	// Drift means that predictors have a variance that D does not scale, from drift or from ties
+	// that the beliefs do not keep.
 	Drift bool
-	// Steps says that beliefs follow only single steps of D, not what smaller ones add up to: of weights
-	// that drift, rows count by the noise of their time, and where rows are taken only nearly (see Doubt)
-	// what their approximation does to D would come back to them. Beliefs that do not follow D at all,
-	// and streams that began so, have it too.
+	// Steps means that beliefs follow only single steps of D, not the sum of smaller ones: for weights
+	// that drift, rows count by the noise of their time, and if rows are absorbed only approximately
+	// (see Doubt) the effect of the approximation on D would feed back. Beliefs that do not follow D at
+	// all, and streams that began so, have it, too.
 	Steps   bool
-	due     bool // the row learnt has reached another multiple of the weights that all determine
-	loose   bool // of ties (Loosen)
-	doubted bool // rows that tied weights taught D as if these were kept (Question)
+	due     bool // the latest row reached another multiple of the number of weights determined
+	loose   bool // by ties (Loosen)
+	doubted bool // rows that tied weights taught D without Loosen (Question)
 
-	rows  float64 // that came, by weight; those of the start too
+	rows  float64 // by weight, those of the start included
 	rows0 float64 // at the start
 	d0    float64
 
-	// The D by which earlier rows count in the beliefs, which small changes of D leave as it is
-	// until they add up.
+	// The D under which earlier rows count in the beliefs; small changes of D leave it as it is until
+	// they add up.
 	believed, believed0 float64
 
 	squares float64 // Q, see Squares
@@ -64,8 +63,8 @@ type Learning struct {
 	info, info0 float64 // with Drift: I now and at the start
 }
 
-// NewLearning returns the likelihood that starts at l's noise variance, which n rows
-// have taught already. With n = 0 it has no opinion yet.
+// NewLearning returns the likelihood that starts at l's noise variance, learnt from n rows. With
+// n = 0 nothing is learnt yet.
 // Errors: a family other than gaussian with link identity.
 func NewLearning(l Likelihood, n int64) (*Learning, error) {
 	g, ok := l.(gaussian)
@@ -75,12 +74,12 @@ func NewLearning(l Likelihood, n int64) (*Learning, error) {
 	return &Learning{gaussian: g, rows: float64(n), rows0: float64(n), d0: g.dispersion, believed: g.dispersion, believed0: g.dispersion}, nil
 }
 
-// determined is the unit of Determined: sums of such integers do not depend on their
-// order, so that a continued run has the very sum of the uninterrupted one.
+// determined is the unit of Determined: sums of such integers do not depend on their order, so a
+// continued run has exactly the sum of the uninterrupted one.
 const determined = 1 << 30
 
-// Determined is how far the data determine a weight of prior variance v0 that has
-// variance v now, 1 - v/v0 in [0, 1], in units of 2^-30.
+// Determined returns how far the data determine a weight of prior variance v0 that has variance v
+// now, 1 - v/v0 in [0, 1], in units of 2^-30.
 func Determined(v, v0 float64) int64 {
 	if r := v / v0; r < 1 {
 		return int64(math.Round((1 - r) * determined))
@@ -88,20 +87,20 @@ func Determined(v, v0 float64) int64 {
 	return 0
 }
 
-// Weights is γ of a count in units of Determined.
+// Weights returns γ for a count in units of Determined.
 func Weights(known int64) float64 { return float64(known) / determined }
 
-// A first row attributes LeastScale of the predictor's variance to the noise, as it could
-// not tell more from less, but what the innovation has beyond mostPrior variances of the
-// predictor is noise for certain.
+// A first row attributes LeastScale of the predictor's variance to the noise, because it cannot
+// distinguish more from less, but what the innovation has beyond mostPrior variances of the predictor
+// is certainly noise.
 const (
 	LeastScale = 1e-8
 	mostPrior  = 100
 )
 
-// Begin sets the scale where nothing has before. A row without innovation and variance
-// leaves D as it is. A loose one attributes LeastNoise of the variance, since all that an
-// innovation says of D later is where D is not far smaller.
+// Begin sets the scale if nothing has before. A row without innovation and variance leaves D as it
+// is. A loose one attributes LeastNoise of the variance to the noise, because later innovations are
+// informative about D only if it is not far smaller.
 func (g *Learning) Begin(o Obs, m, v float64) {
 	if g.rows > 0 || !(o.Weight > 0) {
 		return
@@ -115,29 +114,29 @@ func (g *Learning) Begin(o Obs, m, v float64) {
 	}
 }
 
-// spared is the share of the rows that must be left beside the weights that they determine, and
-// LeastNoise the part of a predictor's variance that is taken for noise where it is not.
+// spared is the share of the rows that must remain beside the weights that they determine, and
+// LeastNoise the part of a predictor's variance that is attributed to noise otherwise.
 const (
 	spared     = 0.1
 	LeastNoise = 0.125
 )
 
-// Doubt raises D to share of v before a row, whose predictor has variance v, that a filter can take
-// only nearly. While nearly as many weights are determined as rows came, D is a guess, and where it is
-// far too small rows are taken for exact: what is only nearly right of them stays for ever. The
-// same is so of rows by weight: light ones that determine more than they bring teach no D, and a
-// heavy one after them would take all of it. It returns λ as Learn does.
+// Doubt raises D to share of v before a row, whose predictor has variance v, that a filter can only
+// absorb approximately. While nearly as many weights are determined as rows came, D is a guess, and if
+// it is far too small rows count as exact: the error of the approximation then stays forever. The same
+// holds for rows by weight: light ones that determine more than they bring teach no D, and a heavy one
+// after them would teach all of it. It returns λ as Learn does.
 func (g *Learning) Doubt(o Obs, v, share, rows float64, known int64) float64 {
 	least, n := share*v*o.Weight, math.Min(rows, g.rows)
 	if g.Drift || n-float64(known)/determined >= spared*n || !(least > 2*g.dispersion) {
 		return 1
 	}
-	g.due = false // else it would be that of the row before
+	g.due = false // otherwise it would be that of the previous row
 	return g.set(least, known)
 }
 
-// Loosen goes on as with Drift, from what the rows so far have taught. v is the variance of the
-// predictor that is next: what is below LeastNoise of it begins anew where it is doubted.
+// Loosen continues as with Drift, from what the rows so far have taught. v is the variance of the next
+// predictor: a doubted D below LeastNoise of it is learnt anew.
 func (g *Learning) Loosen(known int64, v float64) {
 	if g.loose {
 		return
@@ -151,12 +150,12 @@ func (g *Learning) Loosen(known int64, v float64) {
 	g.Drift, g.loose = true, true
 }
 
-// Question says of what is continued that rows which tied weights taught D without Loosen, as those of
-// former versions did: it may be far too small then.
+// Question marks a continued fit in which rows that tied weights taught D without Loosen, as in former
+// versions: D may be far too small then.
 func (g *Learning) Question() { g.doubted = true }
 
-// LogZ is the log predictive density of a row whose predictor is N(m, v), D integrated
-// out: Student's t of ν degrees of freedom (at least 1), the normal density as ν grows; for a
+// LogZ returns the log predictive density of a row whose predictor is N(m, v), with D integrated
+// out: Student's t with ν degrees of freedom (at least 1), the normal density as ν grows; for a
 // weight w that of w equal responses. known is γ, in units of Determined.
 func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 	if !(o.Weight > 0) {
@@ -177,11 +176,11 @@ func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 
 func (g *Learning) freedom(known int64) float64 { return g.rows - float64(known)/determined }
 
-// Freedom is the degrees of freedom that D rests on, 0 before the first row.
+// Freedom returns the degrees of freedom behind D, 0 before the first row.
 func (g *Learning) Freedom(known int64) float64 { return g.FreedomAt(0, 1, known) }
 
-// FreedomAt is the degrees of freedom of the density of a row of that weight whose predictor has
-// variance v: what is uncertain of v + D/w is only its D.
+// FreedomAt returns the degrees of freedom of the density of a row of the given weight whose predictor
+// has variance v: only D is uncertain in v + D/w.
 func (g *Learning) FreedomAt(v, weight float64, known int64) float64 {
 	nu := math.Max(g.freedom(known), 0)
 	if g.Drift {
@@ -191,21 +190,21 @@ func (g *Learning) FreedomAt(v, weight float64, known int64) float64 {
 	return nu
 }
 
-// leastRatio is the least part of D that one row leaves.
+// leastRatio is the smallest factor by which one row may change D.
 const leastRatio = 1e-12
 
-// Beliefs come to a new D when it changes by leastChange or more. Where that costs
-// O(p³), what is dear allows more, by the number of weights determined: it then is 1.5
-// for a thousand of them, but for rows that reach another multiple of that number.
+// Beliefs are converted to a new D when it has changed by leastChange or more. If that costs O(p³) dear
+// allows more, by the number of weights determined, 1.5 for a thousand of them, except at rows that
+// reach another multiple of that number.
 const (
 	leastChange = 1.05
 	dear        = 1.0 / 2000
 )
 
 // Learn absorbs a row whose predictor was N(m, v) before it came, under Believed, by which the row
-// counts too (Count); before and after are γ without and with it, in units of Determined. It returns
-// λ, Believed before over D', 1 where that is near enough: by it the filter multiplies what the data
-// have added to its precision, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh what later ones do. A
+// counts, too (Count); before and after are γ without and with it, in units of Determined. It returns
+// λ, the former Believed over D, 1 if that is close enough: the filter multiplies what the data have
+// added to its precision by it, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh as much as later ones. A
 // row that would leave the variance not positive or not finite teaches nothing.
 func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	if !(o.Weight > 0) {
@@ -232,17 +231,17 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	}
 	d := 0.0
 	if left := next - nu; gain > 0 {
-		if o.Weight != 1 { // by degree of freedom
+		if o.Weight != 1 { // per degree of freedom
 			taught *= math.Max(left+1-o.Weight, 0) / left
 		}
 		d = g.dispersion + math.Min(gain, 1)*(taught-g.dispersion)
-	} else { // a small weight determines more than it brings
+	} else { // a row of small weight determines more than it brings
 		d = g.dispersion + (math.Max(left+1-o.Weight, 0)*taught-left*g.dispersion)/next
 	}
 	return g.set(math.Max(d, leastRatio*g.dispersion), after)
 }
 
-// score is Learn for what drifts; left are the degrees of freedom that the row leaves of next.
+// score is Learn with Drift; left is how many degrees of freedom the row adds, to next.
 func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first bool) float64 {
 	d := g.dispersion
 	s := v + d
@@ -265,15 +264,15 @@ func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first boo
 	return g.set(now, known)
 }
 
-// leastScored is the least part of D that one row of what drifts leaves, and leastKnown the least D
-// in its own deviations: of drift that is far larger than the noise rows say no more than that it is
-// small.
+// leastScored is the smallest factor by which one row may change D with Drift, and leastKnown the
+// least D in units of its own standard deviation: if drift is far larger than the noise, rows only
+// show that the noise is small.
 const (
 	leastScored = 0.5
 	leastKnown  = 0.01
 )
 
-// set makes d the variance and returns λ.
+// set sets the variance to d and returns λ.
 func (g *Learning) set(d float64, known int64) float64 {
 	if !(d > 0 && d <= maxDispersion) {
 		return 1
@@ -294,15 +293,15 @@ func (g *Learning) set(d float64, known int64) float64 {
 	return ratio
 }
 
-// maxDispersion keeps squares of it finite.
+// maxDispersion keeps its square finite.
 const maxDispersion = 1e150
 
-// fewFreedom are degrees of freedom below which Student's 95 % quantile is more than 1.6 times
-// the normal one, which predictions from a fit take.
+// fewFreedom is the degrees of freedom below which Student's 95 % quantile is more than 1.6 times the
+// normal one, which predictions from a fit use.
 const fewFreedom = 3
 
-// Note is "" or a sentence: rows that leave no degree of freedom leave D a guess, few of them
-// leave intervals too narrow.
+// Note returns "" or a sentence: without a degree of freedom left D is a guess, with few of them
+// intervals are too narrow.
 func (g *Learning) Note(known int64) string {
 	nu, weights := g.freedom(known), float64(known)/determined
 	switch {
@@ -314,7 +313,7 @@ func (g *Learning) Note(known int64) string {
 	return fmt.Sprintf("dispersion %.3g rests on %.2g degrees of freedom, all that the rows leave beside %.3g weights: intervals are too narrow", g.dispersion, nu, weights)
 }
 
-// Recast brings the variance to responses that are ratio times themselves.
+// Recast converts the variance to responses in another unit, of ratio times the numbers.
 func (g *Learning) Recast(ratio float64) {
 	q := ratio * ratio
 	g.dispersion *= q
@@ -324,21 +323,21 @@ func (g *Learning) Recast(ratio float64) {
 	g.info, g.info0 = g.info/q/q, g.info0/q/q
 }
 
-// Squares is the weighted sum of the rows' squares about the mean of the weights, Q: with exact
-// beliefs Q/D + (μ - μ0)ᵀ Λ0 (μ - μ0) gains e²/(v + D/w) with a row. Learn adds D times that;
-// whoever knows the weights takes off D times what their distance gains (AddSquares).
+// Squares returns the weighted sum of the rows' squares about the mean of the weights, Q: with exact
+// beliefs Q/D + (μ - μ0)ᵀ Λ0 (μ - μ0) grows by e²/(v + D/w) with a row. Learn adds D times that; the
+// caller, who knows the weights, subtracts D times the growth of the second term (AddSquares).
 func (g *Learning) Squares() float64 { return g.squares }
 
 // AddSquares adds to Squares.
 func (g *Learning) AddSquares(more float64) { g.squares += more }
 
-// Due says whether Relearn, which costs as much as all weights, is worth it after a row where the beliefs
-// stayed as they were: the innovations are where the prior is right what Squares gain, and else not.
+// Due reports whether Relearn, which costs as much as all weights, is worthwhile after a row that left
+// the beliefs as they were: the innovations add up to Squares only if the prior is right.
 func (g *Learning) Due() bool { return g.due }
 
-// Relearn follows when the beliefs came to another D, whereby they determine known for before: D then
-// is By, or of few degrees of freedom what it was learnt from over the new ν. It returns λ as Learn
-// does.
+// Relearn must be called when the beliefs were converted to another D, after which they determine known
+// instead of before: D then is By or, with few degrees of freedom, rescaled to the new ν. It returns λ
+// as Learn does.
 func (g *Learning) Relearn(before, known int64, least float64) float64 {
 	nu, was := g.freedom(known), g.freedom(before)
 	if !(nu >= 1 && was >= 1) {
@@ -350,11 +349,11 @@ func (g *Learning) Relearn(before, known int64, least float64) float64 {
 	return g.set(g.By(g.squares, known, least), known)
 }
 
-// leastBy is from how many degrees of freedom on D is by squares.
+// leastBy is the number of degrees of freedom from which D is computed from squares.
 const leastBy = 3
 
-// By is D by the squares q, Q/ν, but no less than least where it is not yet; or as it is where they are
-// of few degrees of freedom.
+// By returns D from the squares q, Q/ν, but at least least unless D is already lower; with few degrees
+// of freedom it returns D as it is.
 func (g *Learning) By(q float64, known int64, least float64) float64 {
 	nu := g.freedom(known)
 	if d := math.Max(q/nu, math.Min(least, g.dispersion)); nu >= leastBy && d > 0 && d <= maxDispersion {
@@ -363,16 +362,16 @@ func (g *Learning) By(q float64, known int64, least float64) float64 {
 	return g.dispersion
 }
 
-// Information is I of what drifts, 0 for other.
+// Information returns I with Drift, otherwise 0.
 func (g *Learning) Information() float64 { return g.info }
 
-// Rows are those that came, by weight.
+// Rows returns the number of rows, by weight.
 func (g *Learning) Rows() float64 { return g.rows }
 
-// Believed is the D by which earlier rows count in the beliefs; with Steps, that of the last step.
+// Believed returns the D under which earlier rows count in the beliefs; with Steps, that of the last step.
 func (g *Learning) Believed() float64 { return g.believed }
 
-// Count is the weight by which a row of weight 1 counts under D where it counts by Believed.
+// Count returns the weight under Believed of a row of weight 1 under D.
 func (g *Learning) Count() float64 {
 	if g.Steps || g.Drift {
 		return 1
@@ -380,8 +379,8 @@ func (g *Learning) Count() float64 {
 	return g.dispersion / g.believed
 }
 
-// Resume starts at the variance d, in the unit of the responses at hand, that so many rows, by
-// weight, have taught, with their I where there is drift; by believed they count in the beliefs.
+// Resume starts at the variance d, in the present unit of the responses, that the given rows, by
+// weight, have taught, with their I if there is drift; they count in the beliefs under believed.
 func (g *Learning) Resume(d, believed, rows, info float64) {
 	g.dispersion, g.d0 = d, d
 	g.believed, g.believed0 = believed, believed
@@ -392,9 +391,9 @@ func (g *Learning) Resume(d, believed, rows, info float64) {
 // Clone returns an independent copy.
 func (g *Learning) Clone() *Learning { c := *g; return &c }
 
-// Merge adds what o learnt since the start that both share and returns by what λ the
-// beliefs of g, of o and of the start come to the common variance. known are the γ of
-// the three. Disagree follows, when the beliefs are merged.
+// Merge adds what o learnt since the common start and returns the λ by which the beliefs of g, of o and
+// of the start are converted to the common variance. known are the γ of the three. Call Disagree after
+// merging the beliefs.
 func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	da, db := g.dispersion, o.dispersion
 	a, b := g.freedom(known[0]), o.freedom(known[1])
@@ -431,7 +430,7 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	return [3]float64{own / believed, other / believed, from / believed}
 }
 
-// pool is Merge of what drifts, whose beliefs stay as they are.
+// pool is Merge with Drift, which leaves the beliefs as they are.
 func (g *Learning) pool(o *Learning) {
 	own, other := math.Max(g.info-g.info0, 0), math.Max(o.info-o.info0, 0)
 	if all := g.info0 + own + other; all > 0 {
@@ -443,7 +442,7 @@ func (g *Learning) pool(o *Learning) {
 	g.rows += o.rows - o.rows0
 }
 
-// learnt is what the rows since the start say of D, which it began with.
+// learnt returns the D of the rows since the start alone.
 func (g *Learning) learnt() float64 {
 	own := g.info - g.info0
 	if !(own > 0) {
@@ -452,9 +451,9 @@ func (g *Learning) learnt() float64 {
 	return math.Max((g.info*g.dispersion-g.info0*g.d0)/own, leastScored*g.dispersion)
 }
 
-// Disagree absorbs the squared distance of two merged beliefs, in units of their
-// covariance, which the two learnt apart; parts is the sum of their γ, less that of the
-// start, and known that of the product. It returns λ as Learn does.
+// Disagree absorbs the squared distance of two merged beliefs, in units of their covariance, which
+// neither learnt; parts is the sum of their γ, less that of the start, and known that of the
+// product. It returns λ as Learn does.
 func (g *Learning) Disagree(distance float64, parts, known int64) float64 {
 	g.due = false
 	nu := g.freedom(known)

@@ -29,7 +29,7 @@ type Likelihood interface {
 	Link() string   // "logit", "probit", "identity", "log", ...
 	Traits() Traits
 
-	// Check returns nil when o is inside the support, else an error that says
+	// Check returns nil if o is inside the support, otherwise an error that says
 	// what was found and what is allowed, for example
 	// "y = 3: bernoulli takes 0 or 1 (or BOOLEAN)".
 	Check(o Obs) error
@@ -44,7 +44,7 @@ type Likelihood interface {
 	Response(s float64) float64
 
 	// Predict returns the mean and variance of a new response y (one trial,
-	// weight 1) when s ~ N(m, v), s integrated out.
+	// weight 1) for s ~ N(m, v), with s integrated out.
 	Predict(m, v float64) (mean, variance float64)
 
 	// Moderated returns MacKay's approximation of the predictive mean

@@ -13,9 +13,9 @@ var bernoulliFamily = family{Info{
 	Response:    "0 or 1",
 }, links{"logit": newLogit, "probit": newProbit, "cloglog": newCloglog}}
 
-// logit is p(y=1|s) = 1/(1 + e^-s). Moments with weight 1 use rules with fixed nodes,
-// no search for a mode (logitMoments); other weights use the shared quadrature.
-// Accuracy: logZ 1e-9, mean 1e-8 deviations, variance 1e-8.
+// logit is p(y=1|s) = 1/(1 + e^-s). Moments with weight 1 use rules with fixed nodes, without a
+// search for the mode (logitMoments); other weights use the shared quadrature.
+// Accuracy: logZ 1e-9, mean 1e-8 standard deviations, variance 1e-8.
 type logit struct{ rule *rule }
 
 func newLogit(p Params) (Likelihood, error) {
@@ -91,7 +91,7 @@ const (
 	logitTable  = 104  // nodes up to s = 68
 	logitKappa2 = 2.9  // Phi(s/kappa) is within 0.01 of the logistic function
 	logitSmallV = 1    // below: a rule scaled by the prior
-	logitFar    = 100  // deviations from which x²/2, 1e-12 of it, is too coarse
+	logitFar    = 100  // standard deviations from which x²/2, 1e-12 of it, is too coarse
 )
 
 // logitRest[k] = (logistic(s) - Phi(s/kappa)) e^s at s = k logitStep; the difference is
@@ -128,9 +128,9 @@ func newGrid(step float64, nodes int) grid {
 	return g
 }
 
-// The poles of the logistic function are pi/sqrt(v) prior deviations away: the farther, the
-// wider the step for the same error, which in log Z, in deviations of the mean and relative to the
-// variance is 1e-12 for coarse below its bound and for fine below 1/2, and 2e-9 for fine at 1.
+// The poles of the logistic function are pi/sqrt(v) prior standard deviations away: the farther, the
+// wider the step for the same error. In log Z, in standard deviations of the mean and relative to the
+// variance that is 1e-12 for coarse below its bound and for fine below 1/2, and 2e-9 for fine at 1.
 const coarseV = 0.25
 
 var (
@@ -145,7 +145,7 @@ func gridOf(v float64) *grid {
 	return &fineGrid
 }
 
-// logitMoments is the tilted law of logistic(s) under N(m, v).
+// logitMoments returns the moments for logistic(s) under N(m, v).
 //
 //  1. m < -v/2: e^s N(s; m, v) = e^(m+v/2) N(s; m+v, v) turns the problem into the one
 //     at -(m+v), exactly; the rest has m >= -v/2.
@@ -183,8 +183,8 @@ func logitCentred(m, v float64) Tilted {
 	}
 }
 
-// logitTiny: v < seriesV and m >= -v/2. The series of logitSeries for Z, and its derivatives
-// in m: that of u t P_k is u Q_k, and the second is twice that in v (the heat equation).
+// logitTiny is for v < seriesV and m >= -v/2. It uses the series of logitSeries for Z, and its
+// derivatives in m: that of u t P_k is u Q_k, and the second is twice that in v (the heat equation).
 func logitTiny(m, v float64) Tilted {
 	e := expDownFrom(m)
 	p := 1 / (1 + e)
@@ -213,13 +213,13 @@ func logitTiny(m, v float64) Tilted {
 	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
 }
 
-// logitGrid: v < 1 and m >= -v/2. The datum shifts the law by less than one prior
-// deviation, so the prior's own grid covers it. With p = 1 - logistic(s) = e^-s/(1 + e^-s) at the
-// nodes ±k, a and b their e^-s and ab = e^-2m, power sums follow from
+// logitGrid is for v < 1 and m >= -v/2. The row shifts the distribution by less than one prior standard
+// deviation, so the prior's own grid covers it. With p = 1 - logistic(s) = e^-s/(1 + e^-s) at the nodes
+// ±k, a and b their e^-s and ab = e^-2m, power sums follow from
 //
 //	sum p = (a+b + 2ab) / (1 + a+b + ab),  product p = ab / (1 + a+b + ab)
 //
-// without cancellation, for no p is negative.
+// without cancellation, because no p is negative.
 func logitGrid(m, v float64) Tilted {
 	g := gridOf(v)
 	e := expDownFrom(m)
@@ -249,15 +249,15 @@ func logitGrid(m, v float64) Tilted {
 	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
 }
 
-// expDownFrom is e^-m for m >= -1/2.
+// expDownFrom returns e^-m for m >= -1/2.
 func expDownFrom(m float64) float64 {
 	const rootE = 1.6487212707001282
 	return special.ExpDown(-m-0.5) * rootE
 }
 
-// logitTail is E logistic(s) under N(m, v), m <= 0: exp(LogZ) of Moments but for rounding,
-// without derivatives and logs. For small v it is a series in v (logitSeries). Else the nodes
-// ±k of logitGrid share a division,
+// logitTail returns E logistic(s) under N(m, v), m <= 0: exp(LogZ) of Moments up to rounding, without
+// derivatives and logarithms. For small v it is a series in v (logitSeries), otherwise the nodes ±k of
+// logitGrid share a division,
 //
 //	1/(1+a) + 1/(1+b) = (2 + a+b) / (1 + a+b + ab),  ab = e^-2m for every pair
 func logitTail(m, v float64) float64 {
@@ -287,19 +287,19 @@ func logitTail(m, v float64) float64 {
 	return z * shift
 }
 
-// seriesV bounds the variance of logitSeries and logitTiny. Of the term that is left out the
-// largest, over m, is 0.0208 v^7 of Z: 2.7e-14 there, and 3e-13 of v Z”.
+// seriesV bounds the variance of logitSeries and logitTiny. The largest omitted term, over m, is
+// 0.0208 v^7 of Z: 2.7e-14 there, and 3e-13 of v Z”.
 const seriesV = 0.02
 
 const expFar = -600 // below, special.ExpDown is 0
 
-// logitSeries is E logistic(s) = sum of logistic^(2k)(m) v^k / (2^k k!), to k = 6. With
-// p = logistic(m), u = p(1-p), t = 1-2p the derivatives of even order are u t P(u), for
+// logitSeries returns E logistic(s) = sum of logistic^(2k)(m) v^k / (2^k k!), to k = 6. With
+// p = logistic(m), u = p(1-p), t = 1-2p the derivatives of even order are u t P(u), because
 // u' = u t and t' = -2u:
 //
 //	P_1 = 1,  P_{k+1} = Q + u Q',  Q = (1-6u) P_k + u (1-4u) P_k'
 //
-// Relative to p no term is larger than v^k / (2^k k!) in the tail.
+// Relative to p no term exceeds v^k / (2^k k!) in the tail.
 func logitSeries(m, v float64) float64 {
 	e := special.ExpDown(m)
 	den := 1 / (1 + e)
@@ -360,7 +360,7 @@ func logitSplit(m, v float64) Tilted {
 		return finish(Tilted{LogZ: math.Log(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
 	}
 	n0 -= logPhi
-	if x < -logitFar { // of two huge numbers that difference is nothing
+	if x < -logitFar { // the difference of two huge numbers has no digits left
 		n0 = -0.5*logitKappa2*(m*iv)*(m/total) + math.Log(r) - 0.5*math.Log(v)
 	}
 	c := logitStep * math.Exp(n0)
@@ -395,7 +395,7 @@ func (l logitShape) at(d float64) (gap, slope, curv float64) {
 	if math.Abs(d) > 300 {
 		x := l.s0 + d
 		pd, qd := special.Logistic(-x), special.Logistic(x)
-		// both ends are straight lines by now
+		// both ends are straight lines there
 		if p <= q {
 			gap = math.Log(q) + special.Log1pExp(-x) + p*d
 		} else {
@@ -417,8 +417,8 @@ func (l logitShape) at(d float64) (gap, slope, curv float64) {
 
 func (logit) Response(s float64) float64 { return special.Logistic(s) }
 
-// Predict integrates the logistic function to 1e-10 relative, in both tails: the
-// smaller of the two probabilities is computed, the other is its complement.
+// Predict integrates the logistic function to 1e-10 relative, in both tails: it computes the smaller
+// of the two probabilities; the other is its complement.
 func (logit) Predict(m, v float64) (mean, variance float64) {
 	small := logitTail(-math.Abs(m), v)
 	if m > 0 {
@@ -427,7 +427,7 @@ func (logit) Predict(m, v float64) (mean, variance float64) {
 	return small, small * (1 - small)
 }
 
-// Moderated is MacKay's logistic(m/sqrt(1 + pi v/8)), within 0.016 of the exact mean.
+// Moderated returns MacKay's logistic(m/sqrt(1 + pi v/8)), within 0.016 of the exact mean.
 //
 // Source: D. MacKay, "The evidence framework applied to classification networks" (1992).
 func (logit) Moderated(m, v float64) float64 {

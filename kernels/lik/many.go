@@ -7,10 +7,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Many looks at many rows faster than LogLik at one after the other, nil where l has nothing
-// faster. It sets d1 and curv to the first derivative and to less the second of every row,
-// weight nil standing for 1, and returns the sum of w log p. It says the same to rounding, of
-// log p to an absolute 1e-15 of a row of weight 1. A number that is not finite makes the sum
+// Many returns a function that evaluates many rows faster than LogLik one at a time, nil if l has
+// none. It sets d1 and curv to the first derivative and minus the second of every row, where a nil
+// weight stands for 1, and returns the sum of w log p. The results are the same up to rounding, for
+// log p up to an absolute 1e-15 for a row of weight 1. A number that is not finite makes the sum
 // not finite.
 func Many(l Likelihood) func(y, weight, s, d1, curv []float64) (sum float64) {
 	if l, ok := l.(interface {
@@ -21,8 +21,8 @@ func Many(l Likelihood) func(y, weight, s, d1, curv []float64) (sum float64) {
 	return nil
 }
 
-// Means is Predict's mean of many predictors N(m, v), the same bit by bit, faster than one
-// after the other; nil where l has nothing faster.
+// Means returns a function that computes Predict's means for many predictors N(m, v), bit for bit,
+// faster than one at a time; nil if l has none.
 func Means(l Likelihood) func(m, v, mean []float64) {
 	if l, ok := l.(interface{ means(m, v, mean []float64) }); ok {
 		return l.means
@@ -47,7 +47,7 @@ func (l logit) means(m, v, mean []float64) {
 	}
 }
 
-// Third is the third derivative of w log p in s, nil where l does not know it.
+// Third returns the third derivative of w log p in s, nil if l has no formula for it.
 func Third(l Likelihood) func(o Obs, s float64) float64 {
 	if l, ok := l.(interface {
 		third() func(o Obs, s float64) float64
@@ -76,12 +76,12 @@ func (g gaussian) many(y, weight, s, d1, curv []float64) (sum float64) {
 	return sum
 }
 
-// some is how many rows go through vectors at once. So many numbers up to 2 are multiplied before
-// their logarithm is taken, too.
+// some is how many rows are vectorised at once. Also, that many numbers up to 2 are multiplied before
+// their logarithm is taken.
 const some = 256
 
-// many has no branch on what a row says: at random ones half are predicted wrong. Without weights
-// the logarithms of 1 + e^-|s| are one of their product.
+// many does not branch on the response: for random ones half of the predictions would be wrong. Without
+// weights the logarithms of 1 + e^-|s| are computed as one of their product.
 func (logit) many(y, weight, s, d1, curv []float64) (sum float64) {
 	var up, down [some]float64
 	for len(y) > 0 {
@@ -102,7 +102,7 @@ func (logit) many(y, weight, s, d1, curv []float64) (sum float64) {
 	return sum
 }
 
-// logitRows is -log p of up to some rows, e being e^-|s|.
+// logitRows returns -log p of up to some rows, with e = e^-|s|.
 func logitRows(y, s, e, d1, curv []float64) float64 {
 	s, e, d1, curv = s[:len(y)], e[:len(y)], d1[:len(y)], curv[:len(y)]
 	product, twice := 1.0, 0.0
@@ -111,7 +111,7 @@ func logitRows(y, s, e, d1, curv []float64) float64 {
 		x, one := s[i]*side, 1+e
 		big := 1 / one
 		small := e * big
-		twice += math.Abs(s[i]) - x // what is more for the less likely response
+		twice += math.Abs(s[i]) - x // the excess of the less likely response
 		product *= one
 		d1[i], curv[i] = side*larger(big, small, x), small*big
 	}
@@ -136,7 +136,7 @@ func logitWeightedRows(y, weight, s, e, d1, curv []float64) (sum float64) {
 	return sum
 }
 
-// larger is big where x < 0, else small.
+// larger returns big if x < 0, otherwise small.
 func larger(big, small, x float64) float64 {
 	a, b := math.Float64bits(small), math.Float64bits(big)
 	return math.Float64frombits(a ^ (a^b)&uint64(int64(math.Float64bits(x))>>63))

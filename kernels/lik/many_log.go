@@ -9,7 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// oneByOne is Many by LogLik of one row after the other.
+// oneByOne is Many by LogLik of one row at a time.
 func oneByOne(l Likelihood, y, weight, s, d1, curv []float64) (sum float64) {
 	o := Obs{Weight: 1}
 	for i, v := range y {
@@ -23,11 +23,11 @@ func oneByOne(l Likelihood, y, weight, s, d1, curv []float64) (sum float64) {
 	return sum
 }
 
-// withinExp is how large a predictor may be whose exponential goes through vectors.
+// withinExp is the largest predictor whose exponential is vectorised.
 const withinExp = 600
 
-// byExp is Many where one says it of a row of weight 1, e being e^s, or e^-s where down says so. Rows that
-// are far out go one after the other, with those beside them.
+// byExp is Many for likelihoods that one evaluates for a row of weight 1, with e = e^s, or e^-s if
+// down. Blocks with a predictor that is too large are evaluated one row at a time.
 func byExp(l Likelihood, down bool, y, weight, s, d1, curv []float64, one func(y, s, e float64) (logp, d1, curv float64)) (sum float64) {
 	var up, dn [some]float64
 	es := up[:]
@@ -54,7 +54,7 @@ func byExp(l Likelihood, down bool, y, weight, s, d1, curv []float64, one func(y
 	return sum
 }
 
-// rowsByExp is byExp of up to some rows.
+// rowsByExp is byExp for up to some rows.
 func rowsByExp(y, weight, s, es, d1, curv []float64, one func(y, s, e float64) (logp, d1, curv float64)) (sum float64) {
 	w := 1.0
 	for i, v := range y {
@@ -77,7 +77,7 @@ func (l poisson) many(y, weight, s, d1, curv []float64) (sum float64) {
 	})
 }
 
-// manyShape is up to which shape e^u - 1 - u, times the shape, may lose what it does about u = 0.
+// manyShape is the largest shape for which shape times e^u - 1 - u may lose digits about u = 0.
 const manyShape = 1e3
 
 func (l gamma) many(y, weight, s, d1, curv []float64) (sum float64) {
@@ -99,7 +99,7 @@ func (l gamma) third() func(o Obs, s float64) float64 {
 	}
 }
 
-// many is by log p = y s - (y + r) log(1 + e^s/r) and what a count is known by, which rows share.
+// many uses log p = y s - (y + r) log(1 + e^s/r) plus a term of the count, which rows share.
 func (l negbinomial) many(y, weight, s, d1, curv []float64) (sum float64) {
 	if !(l.size <= 1e10) {
 		return oneByOne(l, y, weight, s, d1, curv)
@@ -117,13 +117,13 @@ func (l negbinomial) many(y, weight, s, d1, curv []float64) (sum float64) {
 	})
 }
 
-// manyKnown is how many counts from 0 on have their terms in a table.
+// manyKnown is how many counts from 0 have their terms in a table.
 const manyKnown = 1024
 
-// countTerms are log(Γ(k+r)/(Γ(r) r^k k!)) for whole k from 0 on, made when they are first asked for.
+// countTerms are log(Γ(k+r)/(Γ(r) r^k k!)) for whole k from 0, computed on first use.
 type countTerms struct{ table atomic.Pointer[[]float64] }
 
-// upTo has the terms of all of y that are below manyKnown, at least.
+// upTo returns a table of at least the terms of all y below manyKnown.
 func (c *countTerms) upTo(r float64, y []float64) []float64 {
 	var known []float64
 	if c != nil {
@@ -141,7 +141,7 @@ func (c *countTerms) upTo(r float64, y []float64) []float64 {
 		return known
 	}
 	known = slices.Grow([]float64(nil), largest+1)
-	sum, lost := 0.0, 0.0 // by Neumaier's sum, for there are a thousand
+	sum, lost := 0.0, 0.0 // Neumaier's sum, because there are a thousand terms
 	for k := 0; k <= largest; k++ {
 		if k > 0 {
 			term := math.Log1p(float64(k-1)/r) - math.Log(float64(k))

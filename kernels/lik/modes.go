@@ -6,10 +6,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// A bumpy shape need not be concave. wide is the width of a panel from d to the right
-// over which 16 nodes resolve its exponential. strip says how the exponential grows off the
-// real line where the tilted law ends at right: at d + ib by no more than e^(bend b²/2),
-// for every b up to most.
+// A bumpy shape need not be concave. wide is the width of a panel from d to the right over which
+// 16 nodes resolve its exponential. strip bounds the growth of the exponential off the real line if
+// the tilted distribution ends at right: at d + ib it is at most e^(bend b²/2), for every b up to
+// most.
 type bumpy interface {
 	shape
 	wide(d float64) float64
@@ -17,13 +17,13 @@ type bumpy interface {
 }
 
 // modes are the local maxima, as offsets t from m, of l(m+t) - t²/2v, whose slope
-// F(t) = l'(m+t) - t/v falls, rises between two turning points at most, and falls again.
+// F(t) = l'(m+t) - t/v falls, rises between at most two turning points, and falls again.
 type modes struct {
 	n      int
 	t, tau [2]float64
 }
 
-// findModes needs l' and l” at m+t, and the turning points of F: NaN where it has none.
+// findModes needs l' and l” at m+t, and the turning points of F, NaN if it has none.
 func findModes(v, low, high float64, slope func(t float64) (d1, d2 float64)) (found modes) {
 	if !(low < high) {
 		lo, hi := 0.0, math.Inf(1)
@@ -48,8 +48,8 @@ func findModes(v, low, high float64, slope func(t float64) (d1, d2 float64)) (fo
 	return found
 }
 
-// fallingRoot finds the root of F between lo and hi, one of which may be infinite, to
-// modeTol of the local deviation tau.
+// fallingRoot finds the root of F between lo and hi, one of which may be infinite, to modeTol of
+// the local standard deviation tau.
 func fallingRoot(v, lo, hi float64, slope func(t float64) (d1, d2 float64)) (t, tau float64) {
 	for step := math.Sqrt(v); math.IsInf(lo, -1) && !math.IsInf(step, 1); step *= 2 {
 		t = hi - step
@@ -75,8 +75,8 @@ func fallingRoot(v, lo, hi float64, slope func(t float64) (d1, d2 float64)) (t, 
 		d1, d2 := slope(t)
 		f, fall := d1-t/v, 1/v-d2
 		step := f / fall
-		tau = 1 / math.Sqrt(math.Max(fall, 1e-3/v))                          // a flat top is no wider than the prior allows
-		if math.Abs(step) <= modeTol*tau && tau > 0 && fall > 0 || i > 300 { // tau is 0 where l” overflows
+		tau = 1 / math.Sqrt(math.Max(fall, 1e-3/v))                          // a flat maximum is no wider than the prior allows
+		if math.Abs(step) <= modeTol*tau && tau > 0 && fall > 0 || i > 300 { // tau is 0 if l” overflows
 			return t, tau
 		}
 		if f > 0 {
@@ -94,9 +94,9 @@ func fallingRoot(v, lo, hi float64, slope func(t float64) (d1, d2 float64)) (t, 
 	}
 }
 
-// tiltModes integrates the tilted law about its higher mode a, and about the other one,
-// at distance other, where the law there is within reach; 0 stands for none. valley
-// is called for the point between the two that parts them.
+// tiltModes integrates the tilted distribution about its higher mode a, and about the other one, at
+// distance other, if the density there is relevant; 0 means that there is none. valley returns the
+// point that separates the two.
 func tiltModes[S bumpy](sh S, a anchor, v, drop, other float64, valley func() float64) (s sums) {
 	half := -0.5 / v
 	f := func(d float64) float64 {
@@ -124,14 +124,14 @@ func tiltModes[S bumpy](sh S, a anchor, v, drop, other float64, valley func() fl
 	return s
 }
 
-// reach is the distance from d0, in the direction of step, at which f is below -drop
-// but not 20 more (a wall beyond would cost panels), or at which the limit is met.
+// reach returns the distance from d0, in the direction of step, at which f is below -drop but by no
+// more than 20 (a wall beyond would cost panels), or to limit if that comes first.
 func reach(f func(float64) float64, d0, step, limit, drop float64) float64 {
 	if !math.IsInf(limit, 0) && f(limit) > -drop {
 		return math.Abs(limit - d0)
 	}
 	hi := step
-	for hi != 0 && f(d0+hi) > -drop && !math.IsInf(hi, 0) { // 0: a curvature beyond all numbers
+	for hi != 0 && f(d0+hi) > -drop && !math.IsInf(hi, 0) { // 0: the curvature overflows
 		hi *= 2
 	}
 	if math.Abs(hi) > math.Abs(limit-d0) {
@@ -156,12 +156,12 @@ func near[S bumpy](sh S, a anchor) float64 {
 }
 
 const (
-	evenDigits = 36 // the trapezoid rule is off by e^-36 of the mass
+	evenDigits = 36 // the error of the trapezoid rule is e^-36 of the mass
 	evenNodes  = 45 // on one side; panels have some 70
 )
 
-// even is the trapezoid rule for a law of one mode, false where its step would be too small.
-// It is off by the share e^(b²/2v + bend b²/2 - 2 pi b/h), for any b inside the strip.
+// even is the trapezoid rule for a distribution with one mode; it returns false if its step would be
+// too small. Its relative error is e^(b²/2v + bend b²/2 - 2 pi b/h), for any b inside the strip.
 func even[S bumpy](sh S, a anchor, v, drop float64, s *sums) bool {
 	half := -0.5 / v
 	right := math.Sqrt(2*drop) * a.tau
@@ -199,8 +199,8 @@ func even[S bumpy](sh S, a anchor, v, drop float64, s *sums) bool {
 	return true
 }
 
-// maxPanels is far above the few hundred panels of any law that double precision
-// resolves; where it does not, the noise may reach on without end.
+// maxPanels is far above the few hundred panels of any distribution that double precision resolves;
+// for others rounding noise may extend without end.
 const maxPanels = 10000
 
 // bumps adds the Gauss-Legendre panels from left to right.
@@ -230,9 +230,9 @@ func bumps[S bumpy](sh S, a anchor, v, left, right float64, s *sums) {
 	}
 }
 
-// tiltedFree is tilted for a law that is not log-concave: the variance may exceed the
-// prior's and beta be negative. The derivative identities serve a datum whose l' and
-// l” are small on the prior's scale everywhere; for others they would cancel.
+// tiltedFree is tilted for a distribution that is not log-concave: the variance may exceed the prior's
+// and beta may be negative. The derivative identities are for rows whose l' and l” are small on the
+// prior's scale everywhere; for others they would cancel.
 func (s sums) tiltedFree(a anchor, v float64) Tilted {
 	inv := 1 / s.mass
 	delta := s.d * inv
@@ -246,8 +246,8 @@ func (s sums) tiltedFree(a anchor, v float64) Tilted {
 	return Tilted{LogZ: logZ, Alpha: (a.t + delta) / v, Beta: (1 - ratio) / v, Ratio: ratio}
 }
 
-// valleyOf is the lowest point between the modes, where F rises through 0, to a part in
-// 2^-30 of the stretch.
+// valleyOf returns the lowest point between the modes, where F rises through 0, to 2^-30 of the
+// interval.
 func valleyOf(v, low, high float64, slope func(t float64) (d1, d2 float64)) float64 {
 	for i := 0; i < 30; i++ {
 		mid := 0.5 * (low + high)
@@ -260,8 +260,8 @@ func valleyOf(v, low, high float64, slope func(t float64) (d1, d2 float64)) floa
 	return low
 }
 
-// dropModes is how far below the higher mode the integral goes: what a stretch as wide as
-// the prior could add to the variance of a mode as narrow as tau.
+// dropModes is how far below the higher mode the integral extends: it covers what an interval as wide
+// as the prior could add to the variance of a mode as narrow as tau.
 func dropModes(v, tau float64) float64 {
 	return dropPanels + 3*math.Max(0, math.Log(math.Sqrt(v)/tau))
 }

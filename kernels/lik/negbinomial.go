@@ -22,13 +22,13 @@ var negbinomialFamily = family{Info{
 //
 //	p(y|s) = Gamma(y+r)/(Gamma(r) y!) p^y (1-p)^r,  p = mu/(mu+r) = logistic(s - log r)
 //
-// In u = s - log r that is r/(r+y) times the binomial law of y successes and r failures,
-// and the moments are the binomial's (logOddsMoments), for real r.
+// In u = s - log r that is r/(r+y) times the binomial distribution of y successes and r failures, and
+// the moments are the binomial's (logOddsMoments), for real r.
 // Accuracy: logZ 1e-9, mean and variance 1e-8.
 type negbinomial struct {
 	size, logSize float64
 	rule          *rule
-	terms         *countTerms // what many shares, nil for nothing
+	terms         *countTerms // shared by many, nil for none
 }
 
 func newNegBinomial(p Params) (Likelihood, error) {
@@ -55,7 +55,7 @@ func (negbinomial) Check(o Obs) error {
 	return checkWeight(o)
 }
 
-// odds is the law in u, with its constant.
+// odds returns the distribution in u, with its constant.
 func (l negbinomial) odds(y float64) logOdds {
 	odds := newLogOdds(y, l.size)
 	if y > 0 {
@@ -86,7 +86,7 @@ func (l negbinomial) Moments(o Obs, m, v float64) Tilted {
 
 func (negbinomial) Response(s float64) float64 { return math.Exp(s) }
 
-// Predict: with mu = E e^s = exp(m + v/2) the variance is mu + E e^2s/r + Var e^s.
+// Predict has the mean mu = E e^s = exp(m + v/2) and the variance mu + E e^2s/r + Var e^s.
 func (l negbinomial) Predict(m, v float64) (mean, variance float64) {
 	mean, spread, square := lognormal(m, v)
 	return mean, mean + square/l.size + spread
@@ -97,24 +97,24 @@ func (l negbinomial) Moderated(m, v float64) float64 {
 	return mean
 }
 
-// Known is the logarithm of Gamma(y+r)/(Gamma(r) y!), by log p where p is y/(y+r).
+// Known is the logarithm of Gamma(y+r)/(Gamma(r) y!), from log p at p = y/(y+r).
 func (l negbinomial) Known(o Obs) float64 {
 	n := o.Y + l.size
 	return l.odds(o.Y).peak - part(o.Y, n) - part(l.size, n)
 }
 
-// Best is at the mean.
+// Best is the log likelihood at the mean.
 func (l negbinomial) Best(s Sums, _ float64) (logp float64, ok bool) {
 	n := l.size * s.Weight
 	return part(s.Y, s.Y+n) + part(n, s.Y+n) + s.Known, true
 }
 
-// Draw is a count whose rate is gamma.
+// Draw returns a count with a gamma distributed rate.
 func (l negbinomial) Draw(s, _ float64, src rand.Source) float64 {
 	return drawPoisson(drawGamma(l.size, l.Response(s), src), src)
 }
 
-// CDF is that of negBinomialUpTo.
+// CDF uses negBinomialUpTo.
 func (l negbinomial) CDF(o Obs, s float64) (below, upTo float64) {
 	g := l.Response(s)
 	if math.IsInf(g, 1) {
@@ -123,11 +123,11 @@ func (l negbinomial) CDF(o Obs, s float64) (below, upTo float64) {
 	return steps(o.Y, func(k float64) float64 { return negBinomialUpTo(k, l.size, g) })
 }
 
-// negBinomialUpTo is P(Y <= k) of a negative binomial of mean g. The incomplete beta function
-// loses digits as large arguments grow, 1e-7 of one at 1e8, so that three limits take its place:
-// a Poisson whose mean has variance g²/shape, to second order (1e-10); the normal with its
-// skewness (1e-4 and less); and for large counts of a small shape the gamma of the same mean and
-// variance (1e-4 and less).
+// negBinomialUpTo returns P(Y <= k) of a negative binomial of mean g. The incomplete beta function
+// loses digits as its arguments grow, 1e-7 of one at 1e8, so three limits replace it: a Poisson
+// distribution whose mean has variance g²/shape, to second order (1e-10); the normal with skewness
+// (1e-4 and less); and for large counts of a small shape the gamma of the same mean and variance
+// (1e-4 and less).
 func negBinomialUpTo(k, shape, g float64) float64 {
 	switch spread := g / shape; {
 	case shape > 1e5*max(g, 1):
@@ -148,15 +148,15 @@ func negBinomialUpTo(k, shape, g float64) float64 {
 	case k > 1e7:
 		return gammaBelow(g/(1+spread), (k+0.5)/g)
 	default:
-		q := g / (shape + g) // small where the shape is large: its complement would lose it
+		q := g / (shape + g) // small if the shape is large: its complement would lose it
 		return 1 - mathext.RegIncBeta(k+1, shape, q)
 	}
 }
 
-// Interval returns quantiles of the predictive law of a count, the smallest whose
-// distribution function reaches (1-level)/2 and (1+level)/2. Above 1e15, where the Poisson
-// noise is below 3e-8 of the rate, they are the rounded ones of the rate, which is gamma:
-// Infinity where that exceeds the largest number.
+// Interval returns quantiles of the predictive distribution of a count, the smallest whose
+// distribution function reaches (1-level)/2 and (1+level)/2. Above 1e15, where the Poisson noise is
+// below 3e-8 of the rate, they are the rounded quantiles of the rate, which is gamma: Infinity if that
+// exceeds the largest number.
 //
 // Cost: some 30 to 60 evaluations of the distribution function per bound.
 func (l negbinomial) Interval(m, v, level float64) (lower, upper float64) {
@@ -168,7 +168,7 @@ func (l negbinomial) Interval(m, v, level float64) (lower, upper float64) {
 	return l.quantile(m, v, p, q, -z), l.quantile(m, v, q, p, z)
 }
 
-// quantile is that of probability p, above it the probability q; z has its sign.
+// quantile returns that of probability p; q is the probability above it, z has its sign.
 func (l negbinomial) quantile(m, v, p, q, z float64) float64 {
 	rate := func() float64 { return math.Exp(gamma{shape: l.size}.logQuantile(m, v, q, z)) }
 	guess := math.Exp(m + z*math.Sqrt(v+1/l.size))
@@ -184,9 +184,9 @@ func (l negbinomial) quantile(m, v, p, q, z float64) float64 {
 	return k
 }
 
-// cdf is P(Y <= k), u ~ N(m, v), to about 1e-10. P(Y <= k | u) = P(logit B > u) with
-// B ~ Beta(k+1, r): the same number is E[Phi((logit B - m)/sqrt(v))], and the integral
-// runs over whichever of u and logit B is the narrower.
+// cdf returns P(Y <= k), u ~ N(m, v), to about 1e-10. P(Y <= k | u) = P(logit B > u) with
+// B ~ Beta(k+1, r), so the same number is E[Phi((logit B - m)/sqrt(v))]: the integral runs over
+// the narrower of u and logit B.
 func (l negbinomial) cdf(k, m, v float64) float64 {
 	a, b := k+1, l.size
 	if k < 0 {

@@ -2,15 +2,14 @@ package lik
 
 import "math"
 
-// nullFitter is a likelihood with a parameter besides its mean, whose best value has no closed form.
+// nullFitter is a likelihood with another parameter than its mean, whose best value has no closed form.
 type nullFitter interface {
 	nullLogLik(rows []Obs) (logp float64, ok bool)
 }
 
-// NullLogLik is the log likelihood of rows under the null model: one mean for all of them and, of a
-// family with a dispersion or a shape, its best value for the rows; the degrees of freedom of
-// studentt stay those of l. ok is false where there is no largest one, as of numbers that are all
-// equal.
+// NullLogLik returns the log likelihood of rows under the null model: a common mean and, for a family
+// with a dispersion or a shape, its best value for the rows; the degrees of freedom of studentt stay
+// those of l. ok is false if there is no maximum, as for numbers that are all equal.
 func NullLogLik(l Likelihood, rows []Obs) (logp float64, ok bool) {
 	if len(rows) == 0 {
 		return 0, false
@@ -25,7 +24,7 @@ func NullLogLik(l Likelihood, rows []Obs) (logp float64, ok bool) {
 	return c.Best(sumsOf(c, rows), 0)
 }
 
-// sumsOf are the sums of rows, counted from the first.
+// sumsOf returns the sums of rows, relative to the first.
 func sumsOf(c Constant, rows []Obs) (s Sums) {
 	k, _ := c.(Keeper)
 	for _, o := range rows {
@@ -42,7 +41,7 @@ func sumsOf(c Constant, rows []Obs) (s Sums) {
 	return s
 }
 
-// bestShape is the largest of a function of the shape that rises and then falls, by golden section.
+// bestShape returns the maximum of a unimodal function of the shape, by golden section.
 func bestShape(logp func(shape float64) float64) float64 {
 	const ratio, steps = 0.6180339887498949, 45 // 3e-9 of the range
 	lo, hi := math.Log(MinShape), math.Log(mostSize)
@@ -62,7 +61,7 @@ func bestShape(logp func(shape float64) float64) float64 {
 	return max(fa, fb)
 }
 
-// nullLogLik is at the mean, which is the best one for every shape.
+// nullLogLik is at the mean, which is best for every shape.
 func (l gamma) nullLogLik(rows []Obs) (logp float64, ok bool) {
 	s := sumsOf(l, rows)
 	if !(s.Square*s.Weight > s.Centred*s.Centred) {
@@ -74,8 +73,8 @@ func (l gamma) nullLogLik(rows []Obs) (logp float64, ok bool) {
 	}), true
 }
 
-// nullLogLik is at the mean, which is the best one for every size; counts that vary less than a
-// Poisson law's have the largest size.
+// nullLogLik is at the mean, which is best for every size; counts that vary less than a Poisson
+// distribution's have the largest size.
 func (l negbinomial) nullLogLik(rows []Obs) (logp float64, ok bool) {
 	var y, weight float64
 	for _, o := range rows {
@@ -95,7 +94,7 @@ func (l negbinomial) nullLogLik(rows []Obs) (logp float64, ok bool) {
 	}), true
 }
 
-// nullLogLik is at the location and the dispersion to which expectation maximisation converges, whose
+// nullLogLik is at the location and dispersion to which expectation maximisation converges, whose
 // weights of rows are (nu+1)/(nu+r²).
 func (l studentT) nullLogLik(rows []Obs) (logp float64, ok bool) {
 	const most, small = 1000, 1e-10
@@ -115,9 +114,9 @@ func (l studentT) nullLogLik(rows []Obs) (logp float64, ok bool) {
 		}
 		move := centred / w
 		at += move
-		// Over w in place of the weight of the rows: the same limit, sooner.
+		// Divide by w instead of the weight of the rows: the same limit, reached sooner.
 		d = (square - w*move*move) / w
-		if !(d > small*small*first) { // most are one number
+		if !(d > small*small*first) { // most are equal
 			return 0, false
 		}
 		one, err := newStudentT(Params{Shape: l.dof, Dispersion: d})

@@ -5,23 +5,23 @@ import (
 	"math"
 )
 
-// OneStep sums how far responses were from what a filter predicted of them, in variances of laws that
-// fix the variance by the mean, and says whether they vary more than that. A row whose mean was M, with
-// variance S for what the filter did not know of it, and which has the variance c about that, has
+// OneStep sums how far responses were from a filter's predictions, in units of variances that the mean
+// determines, and tests whether they vary more than that. A row with mean M, variance S of what the
+// filter did not know of it, and variance c about that, has
 //
 //	d = (y - M)²/(c + S),  1 on average, of variance 2 + κ, κ the excess kurtosis of the law
 //
-// and weighs min(c, 1)/(1 + S/c)²: counts that are hardly ever met, and rows of which little was known,
-// tell nothing. A weighted d counts up to mostFar: a filter that has not learnt its weights yet is far
-// off a few rows, which are not to hide what all others say, nor to say it alone.
+// and weight min(c, 1)/(1 + S/c)²: rare counts, and rows of which little was known, are not
+// informative. A weighted d counts up to mostFar: a filter that has not learnt its weights yet is
+// far off for a few rows, which must neither hide what all others show nor decide alone.
 type OneStep struct {
-	sum, weight, variance, third float64 // of d - 1, and its moments under the law
-	bounded                      bool    // a row was farther than mostFar
+	sum, weight, variance, third float64 // of d - 1, and its moments under the model
+	bounded                      bool    // a row was beyond mostFar
 }
 
 const mostFar = 16
 
-// meet notes a row whose law has the cumulants k3, squared, k4 and k6, standardised.
+// meet adds a row whose distribution has the standardised cumulants k3, squared, k4 and k6.
 func (f *OneStep) meet(o Obs, mean, c, spread, k3, k4, k6 float64) {
 	if !(o.Weight > 0) || !(c > 0) || !(spread < maxDispersion) || !(c < maxDispersion) {
 		return
@@ -38,7 +38,7 @@ func (f *OneStep) meet(o Obs, mean, c, spread, k3, k4, k6 float64) {
 	f.third += o.Weight * a * a * a * (8 + 10*k3 + 12*k4 + k6)
 }
 
-// meetTrials is meet of successes among several trials whose predictor was N(m, v), by three nodes.
+// meetTrials is meet for successes among several trials whose predictor was N(m, v), by three nodes.
 func (f *OneStep) meetTrials(l binomial, o Obs, m, v float64) {
 	if !(o.Trials > 1) {
 		return
@@ -61,7 +61,7 @@ func (f *OneStep) merge(o *OneStep) {
 	f.bounded = f.bounded || o.bounded
 }
 
-// Note is OverdispersionNote of the rows of l.
+// Note returns OverdispersionNote for the rows of l.
 func (f *OneStep) Note(l Likelihood) string {
 	if f == nil || !(f.variance > 0) {
 		return ""

@@ -9,40 +9,39 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Overdispersion learns from counts, as a filter meets them, how much more they vary than a
-// Poisson law of their expected rate allows: the size r of a negative binomial law, whose
-// variance is μ + μ²/r. A row whose predictor was N(m, v) before it came has the score
+// Overdispersion learns from counts, as a filter meets them, how much more they vary than a Poisson
+// distribution of their expected rate allows: the size r of a negative binomial, whose variance is
+// μ + μ²/r. A row whose predictor was N(m, v) before it came has the score
 //
 //	g = ∂ log Z/∂ log r = r E[ψ(y+r) - ψ(r) - log(1 + μ/r) + (μ-y)/(r+μ)],  μ = e^s
 //
-// with the expectation over s given y, and moves log r by g/Σi: the natural gradient, with
-// the information i that the rows so far were expected to give, which is as good as maximum
-// likelihood once they are many.
+// with the expectation over s given y, and moves log r by g/Σi: the natural gradient, with the expected
+// information i of the rows so far, which is as good as maximum likelihood once there are many.
 //
-// Without it counts that vary more than their law allows look like rates that move.
+// Without it counts that vary more than their distribution allows look like drifting rates.
 type Overdispersion struct {
 	logSize       float64
-	rows, info    float64 // info is Σ i
-	past          float64 // rows that came before the start, of which no more is known
-	begun, told   float64 // rows, and their info, that came before it and are known
+	rows, info    float64 // number of earlier rows, of which no more is known
+	past          float64 // earlier rows, and their info, if known
+	begun, told   float64 // sums of (y-M)²/Var y under Poisson and of its square
 	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
 	far           OneStep
 }
 
-// FirstShape is the information about log r that learning starts with: a deviation of 1.5.
+// FirstShape is the initial information about log r: a standard deviation of 1.5.
 const FirstShape = 1 / (1.5 * 1.5)
 
 const (
 	firstInfo = FirstShape
-	// poissonSize is where learning starts from a Poisson law, mostSize where it ends:
-	// there is no difference to one in double precision.
+	// poissonSize is where learning starts from a Poisson distribution, mostSize where it ends:
+	// there is no difference from one in double precision.
 	poissonSize = 10
 	mostSize    = 1e8
 )
 
-// NewOverdispersion starts from a Poisson law, size 0, or from the size of a negbinomial
-// that n rows have taught. What these said is not known, only how many they were: each
-// counts for as much as those that come after them do on average.
+// NewOverdispersion starts from a Poisson distribution, size 0, or from the size of a negbinomial
+// that n rows have taught. Their information is not known, only their number: each counts for as
+// much as later rows do on average.
 func NewOverdispersion(size float64, n int64) *Overdispersion {
 	l := math.Log(math.Min(size, mostSize))
 	if !(size > 0) {
@@ -51,8 +50,8 @@ func NewOverdispersion(size float64, n int64) *Overdispersion {
 	return &Overdispersion{logSize: l, past: float64(n)}
 }
 
-// Learn absorbs a row whose predictor was N(m, v) before it came and returns the log
-// predictive probability that it had. Rows whose rate is not a finite number teach nothing.
+// Learn absorbs a row whose predictor was N(m, v) before it came and returns its log predictive
+// probability. Rows whose rate is not a finite number teach nothing.
 func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 	t := negbinomial{size: d.Size(), logSize: d.logSize}.Moments(o, m, v)
 	mean, spread, square := lognormal(m, v)
@@ -65,14 +64,14 @@ func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 	d.info += o.Weight * each
 	step := o.Weight * g / d.known()
 	d.logSize = math.Min(math.Max(d.logSize+math.Min(math.Max(step, -1), 1), math.Log(MinShape)), math.Log(mostSize))
-	if each > 0 { // what rows like this one say of the size that it is now
+	if each > 0 { // rescale the information to the present size
 		by := d.expected(m, v) / each
 		d.info, d.told = d.info*by, d.told*by
 	}
 	return t.LogZ
 }
 
-// Meet is Learn for the sake of Pearson alone.
+// Meet is Learn for Pearson only.
 func (d *Overdispersion) Meet(o Obs, m, v float64) {
 	mean, spread, _ := lognormal(m, v)
 	if o.Weight > 0 && spread < maxDispersion && mean > 0 {
@@ -89,10 +88,10 @@ func (d *Overdispersion) met(o Obs, mean, spread float64) {
 	d.far.meet(o, mean, mean, spread, 1/mean, 1/mean, 1/(mean*mean))
 }
 
-// known is the information about log r.
+// known returns the information about log r.
 func (d *Overdispersion) known() float64 { return firstInfo + d.info*(1+d.past/d.rows) }
 
-// Information is that about log r which rows gave, and the start.
+// Information returns that about log r, of the rows and the start.
 func (d *Overdispersion) Information() float64 {
 	if !(d.rows > 0) {
 		return firstInfo
@@ -104,11 +103,11 @@ func (d *Overdispersion) Information() float64 {
 var slopeNodes = [...]struct{ x, w float64 }{{0, 8.0 / 15}, {1.3556261799742659, 0.22207592200561265}, {-1.3556261799742659, 0.22207592200561265},
 	{2.8569700138728056, 0.011257411327720689}, {-2.8569700138728056, 0.011257411327720689}}
 
-// slope is g, by the nodes moved to the moments t of s given y.
+// slope returns g, by the nodes moved to the moments t of s given y.
 func (d *Overdispersion) slope(y, m, v float64, t Tilted) float64 {
 	r := d.Size()
 	same := mathext.Digamma(y+r) - mathext.Digamma(r)
-	if r > 1e3*(1+y) { // the difference, without the digits it would lose
+	if r > 1e3*(1+y) { // the difference, without loss of digits
 		same = y/r - y*(y-1)/(2*r*r)
 	}
 	centre, sd := m+v*t.Alpha, math.Sqrt(v*t.Ratio)
@@ -134,22 +133,22 @@ func (d *Overdispersion) slope(y, m, v float64, t Tilted) float64 {
 	return sum / mass
 }
 
-// expected is the information about log r that a row is expected to have whose predictor is N(m, v),
+// expected returns the expected information about log r of a row whose predictor is N(m, v),
 //
 //	r² (ψ'(r) - E ψ'(y+r)) - r μ/(r+μ) = r ∫₀¹ (-log(1-pt) - pt)/t du,  t = 1 - u^(1/r),  p = μ/(r+μ),
 //
-// at μ = e^m: between 0 of a Poisson law and 1. Of a row that finds its predictor unknown there is less,
-// as about the variance of a normal law: by (1 + v i)² with the information i = rμ/(r+μ) about s.
+// at μ = e^m: between 0 for a Poisson distribution and 1. A row whose predictor is uncertain has less,
+// as for the variance of a normal distribution: by (1 + v i)² with the information i = rμ/(r+μ) about s.
 //
-// The square of the score has the same expectation at the truth, but far from it is thousands of times as
-// large, where a few rows would make a wrong size as good as known.
+// The square of the score has the same expectation at the truth, but far from it is thousands of times
+// larger: a few rows would then make a wrong size seem known.
 func (d *Overdispersion) expected(m, v float64) float64 {
 	r := d.Size()
 	p := 1 / (1 + r*math.Exp(-m))
 	sum := 0.0
 	for k, x := range sizeNodes.x {
 		t := -math.Expm1(math.Log(x) / r)
-		if z := p * t; z < 1e-4 { // where the difference loses its digits
+		if z := p * t; z < 1e-4 { // the difference would lose its digits
 			sum += sizeNodes.w[k] * p * z * (0.5 + z/3)
 		} else {
 			sum += sizeNodes.w[k] * (-math.Log1p(-z) - z) / t
@@ -159,25 +158,25 @@ func (d *Overdispersion) expected(m, v float64) float64 {
 	return r * sum / (known * known)
 }
 
-// sizeNodes are those of Gauss-Legendre on (0, 1), by which expected is right to 2 %; never written after
-// start-up.
+// sizeNodes are those of Gauss-Legendre on (0, 1), with which expected is accurate to 2 %; never
+// written after start-up.
 var sizeNodes = func() (t struct{ x, w [8]float64 }) {
 	quad.Legendre{}.FixedLocations(t.x[:], t.w[:], 0, 1)
 	return t
 }()
 
-// Size is r.
+// Size returns r.
 func (d *Overdispersion) Size() float64 { return math.Exp(d.logSize) }
 
-// Pearson is the mean of (y-M)²/V over the rows, 1 where they vary as a Poisson law has it,
+// Pearson returns the mean of (y-M)²/V over the rows, 1 if they vary as a Poisson distribution does,
 // and its standard error.
 func (d *Overdispersion) Pearson() (ratio, se float64) {
 	ratio = d.ratio / d.rows
 	return ratio, math.Sqrt(math.Max(d.square/d.rows-ratio*ratio, 0) / d.rows)
 }
 
-// Note is OverdispersionNote of counts of l: of Pearson's ratio, or where its rows differ too much to
-// bound that, as by a few that nobody foresaw, of what it is at least.
+// Note returns OverdispersionNote for counts of l: for Pearson's ratio or, if its rows differ too
+// much to bound that, as with a few unexpected ones, for a lower bound of it.
 func (d *Overdispersion) Note(l Likelihood) string {
 	ratio, se := d.Pearson()
 	if note := OverdispersionNote(l, ofPredictions, ratio, (ratio-1)/se, 0); note != "" {
@@ -186,27 +185,26 @@ func (d *Overdispersion) Note(l Likelihood) string {
 	return d.far.Note(l)
 }
 
-// Pearson sums what rows say at known predictors of how much more they vary than their law
-// allows.
+// Pearson sums, at known predictors, how much more rows vary than their distribution allows.
 //
-// A count that is hardly ever met has a square of 1/mean: a few such rows make the ratio large by
-// chance, and its standard error so large that it tells nothing of the others. Whether the ratio
-// is clearly above 1 is asked of the squares times min(1, variance of the count), to which all
-// rows with counts contribute alike and those hardly anything.
+// A rare count has a square of 1/mean: a few such rows make the ratio large by chance, and its standard
+// error so large that it hides all others. Whether the ratio is clearly above 1 is decided by the
+// squares times min(1, variance of the count), to which all rows with counts contribute equally and
+// rare ones hardly anything.
 type Pearson struct {
 	Squares float64 // of Pearson residuals by weight: the weight, on average
 	Weight  float64
-	Several float64 // by weight the rows that tell: all but those of one trial, which have one variance only
+	Several float64 // by weight the informative rows: all but those of one trial, whose variance is fixed
 
 	Damped       float64 // the squares so multiplied,
-	DampedWeight float64 // what they are on average,
+	DampedWeight float64 // their expectation,
 	Variance     float64 // their variance
 	Third        float64 // and third central moment
 }
 
-// PearsonOf is how rows of l are added to a Pearson; nil for laws that do not fix the variance
-// by the mean, and for binary responses. s is the predictor of o, which may stand for rows that
-// were pooled, within being that of their Pooling.
+// PearsonOf returns how rows of l are added to a Pearson; nil for distributions whose mean does not
+// determine the variance, and for binary responses. s is the predictor of o, which may stand for pooled
+// rows, with within from their Pooling.
 func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) {
 	poisson := l.Traits().Equidispersed
 	if !poisson && !l.Traits().Trials {
@@ -216,8 +214,8 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 		if o.Weight == 0 {
 			return
 		}
-		// What a response is the mean of, and the cumulants of its law, standardised: the third's square,
-		// the fourth and the sixth.
+		// What a response is the mean of, and the standardised cumulants of its distribution: the
+		// third, squared, the fourth and the sixth.
 		size, mean, v := 1.0, l.Response(s), 0.0
 		var k3, k4, k6 float64
 		if v, k3, k4, k6 = mean, 1/mean, 1/mean, 1/(mean*mean); !poisson {
@@ -230,7 +228,7 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 			sum.Several += o.Weight
 		}
 		d := o.Y/size - mean
-		if v == 0 && d == 0 && within == 0 { // as predicted, beyond all digits
+		if v == 0 && d == 0 && within == 0 { // as predicted, to all digits
 			return
 		}
 		square, a, each := (o.Weight*size*d*d+within)/v, min(size*v, 1), o.Weight/rows
@@ -242,15 +240,15 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 	}
 }
 
-// PearsonSums is how many numbers Sums has.
+// PearsonSums is how many numbers Sums returns.
 const PearsonSums = 7
 
-// Sums are the numbers of p, of which PearsonOfSums makes it again.
+// Sums returns the numbers of p, from which PearsonOfSums restores it.
 func (p *Pearson) Sums() []float64 {
 	return []float64{p.Squares, p.Weight, p.Several, p.Damped, p.DampedWeight, p.Variance, p.Third}
 }
 
-// PearsonOfSums is the Pearson whose Sums are s, that of no rows for fewer numbers.
+// PearsonOfSums returns the Pearson whose Sums are s, that of no rows for fewer numbers.
 func PearsonOfSums(s []float64) Pearson {
 	if len(s) < PearsonSums {
 		return Pearson{}
@@ -258,7 +256,7 @@ func PearsonOfSums(s []float64) Pearson {
 	return Pearson{s[0], s[1], s[2], s[3], s[4], s[5], s[6]}
 }
 
-// Add joins those of other rows.
+// Add adds those of other rows.
 func (p *Pearson) Add(o Pearson) {
 	s := p.Sums()
 	for i, v := range o.Sums() {
@@ -267,7 +265,7 @@ func (p *Pearson) Add(o Pearson) {
 	*p = PearsonOfSums(s)
 }
 
-// Note is OverdispersionNote of the rows, whose mean weights took so many degrees of freedom.
+// Note returns OverdispersionNote for the rows, whose mean weights took the given degrees of freedom.
 func (p *Pearson) Note(l Likelihood, taken float64) string {
 	left := p.Weight - taken
 	if !(left > 0) || !(p.Several > 0) || !(p.Variance > 0) {
@@ -277,22 +275,22 @@ func (p *Pearson) Note(l Likelihood, taken float64) string {
 	return OverdispersionNote(l, "", p.Squares/left, clear, p.Third/math.Pow(p.Variance, 1.5))
 }
 
-// A sentence is said of responses that vary this much more than their law allows, which makes
-// intervals a tenth too narrow, by that many standard errors.
+// A note is made if responses vary this much more than their distribution allows, which makes intervals
+// a tenth too narrow, by that many standard errors.
 const (
 	overdispersed = 1.2
 	clearly       = 4
 )
 
-// Overdispersed says whether responses with this Pearson ratio, which lie so many standard errors
-// above what their law allows, by a sum of skewness skew, vary more than chance explains. To be as
-// rare as that many of a normal law, a skew sum needs more of them (Cornish and Fisher).
+// Overdispersed reports whether responses with this Pearson ratio, which are so many standard errors
+// above what their distribution allows, by a sum of skewness skew, vary more than chance explains. To
+// be as rare as that many of a normal distribution, a skew sum needs more of them (Cornish and Fisher).
 func Overdispersed(ratio, errors, skew float64) bool {
 	return ratio > overdispersed && errors > clearly+(clearly*clearly-1)/6*max(skew, 0) && !math.IsInf(ratio, 1)
 }
 
-// OverdispersionNote is the sentence about responses of l that are Overdispersed, their ratio as of
-// said; "" where they are not.
+// OverdispersionNote returns the sentence about responses of l that are Overdispersed, with of saying
+// what their ratio is of; "" if they are not.
 func OverdispersionNote(l Likelihood, of string, ratio, errors, skew float64) string {
 	if !Overdispersed(ratio, errors, skew) {
 		return ""
@@ -306,7 +304,7 @@ func OverdispersionNote(l Likelihood, of string, ratio, errors, skew float64) st
 
 const tooSmall = ", so that the weights' standard deviations are too small"
 
-// IsOverdispersionNote says whether a sentence is OverdispersionNote's.
+// IsOverdispersionNote reports whether a sentence is from OverdispersionNote.
 func IsOverdispersionNote(sentence string) bool {
 	return strings.Contains(sentence, "(Pearson dispersion") && strings.Contains(sentence, tooSmall)
 }
@@ -329,11 +327,11 @@ func (d *Overdispersion) Merge(o *Overdispersion) {
 	d.far.merge(&o.far)
 }
 
-// Told is what the rows so far said of log r, as Resume needs it: r's logarithm, their
-// information and how many they are, by weight.
+// Told returns what the rows so far have taught, for Resume: the logarithm of r, their information
+// about it and their number, by weight.
 func (d *Overdispersion) Told() (logSize, info, rows float64) { return d.logSize, d.info, d.rows }
 
-// Resume goes on where a run of Told ended.
+// Resume continues where a run with this Told ended.
 func (d *Overdispersion) Resume(logSize, info, rows float64) {
 	d.logSize, d.info, d.told = math.Min(math.Max(logSize, math.Log(MinShape)), math.Log(mostSize)), info, info
 	d.rows, d.begun, d.past = rows, rows, 0
@@ -342,21 +340,21 @@ func (d *Overdispersion) Resume(logSize, info, rows float64) {
 // Clone returns an independent copy.
 func (d *Overdispersion) Clone() *Overdispersion { c := *d; return &c }
 
-// Overdisperses says whether l is of counts whose overdispersion can be learnt: those of
-// Poisson's law, which has none, and those with a size for it.
+// Overdisperses reports whether l is for counts whose overdispersion can be learnt: Poisson's,
+// which has none, and those with a size for it.
 func Overdisperses(l Likelihood) bool {
 	_, sized := l.(interface{ sized(rows int64) *Sized })
 	return sized || l.Traits().Equidispersed
 }
 
-// Sized is negbinomial with a size that is learnt from the rows as a filter absorbs them, by
-// Spread. Unlike the other likelihoods it changes with Learn.
+// Sized is negbinomial with a size that is learnt from the rows as a filter absorbs them, by Spread.
+// Unlike the other likelihoods it changes with Learn.
 type Sized struct {
 	negbinomial
 	Spread *Overdispersion
 }
 
-// NewSized returns the likelihood that starts at l's size, which n rows have taught.
+// NewSized returns the likelihood that starts at l's size, learnt from n rows.
 // Errors: a family other than negbinomial.
 func NewSized(l Likelihood, n int64) (*Sized, error) {
 	nb, ok := l.(interface{ sized(rows int64) *Sized })
@@ -394,7 +392,7 @@ func (l *Sized) refresh() {
 // Clone returns an independent copy.
 func (l *Sized) Clone() *Sized { return &Sized{l.negbinomial, l.Spread.Clone()} }
 
-// Note is "" or a sentence about a size at the edge of its range.
+// Note returns "" or a sentence about a size at the edge of its range.
 func (l *Sized) Note() string {
 	switch r := l.size; {
 	case r >= mostSize/2:

@@ -42,7 +42,7 @@ func (poisson) Check(o Obs) error {
 	return checkWeight(o)
 }
 
-// aRate is what to do with a response that may be a count over its exposure.
+// aRate returns advice about a response that may be a count over its exposure.
 func aRate(y float64) string {
 	if !(y > 0) || math.IsInf(y, 1) {
 		return ""
@@ -87,25 +87,25 @@ func (l poisson) Moments(o Obs, m, v float64) Tilted {
 	return poissonMoments(o.Weight, o.Y, m, v)
 }
 
-// poissonMoments is the tilted law of exp(w(y s - e^s)) under N(m, v).
+// poissonMoments returns the moments for exp(w(y s - e^s)) under N(m, v).
 //
 // The mode solves s = m + v(w y - w e^s). With omega = v w e^s this is
 // omega + log omega = m + v w y + log(w v). About the mode, with lambda = w e^s,
 //
 //	f(s+d) = -lambda (e^d - 1 - d) - d²/(2v)
 //
-// has no linear term and no cancellation, and the trapezoid rule on it needs 20 to 60
-// nodes of one exponential each. Its transform falls like that of a log-gamma
-// density, |Gamma(lambda + i 2 pi/h)|, which sets the step. Where the prior is so wide
-// that the left tail or the plateau is too long, panels take over.
+// has no linear term and no cancellation, and the trapezoid rule for it needs 20 to 60 nodes of one
+// exponential each. Its Fourier transform falls like that of a log-gamma density,
+// |Gamma(lambda + i 2 pi/h)|, which determines the step. If the prior is so wide that the left tail
+// or the plateau is too long, panels take over.
 func poissonMoments(w, y, m, v float64) Tilted {
 	p := poissonFind(w, y, m, v)
 	p.logp = w * poissonLogp(y, p.s, p.lambda/w)
 	return p.tilted(v)
 }
 
-// poissonMode is the mode s of the tilted law and lambda = w e^s there; logp is left to
-// the caller.
+// poissonMode is the mode s of the tilted distribution and lambda = w e^s there; the caller sets
+// logp.
 type poissonMode struct {
 	anchor
 	s, lambda, omega, logLambda float64
@@ -125,7 +125,7 @@ func poissonFind(w, y, m, v float64) (p poissonMode) {
 	}
 	p.anchor = anchor{t: shift, d1: wy - lambda, tau: 1 / math.Sqrt(lambda+1/v)}
 	p.s, p.lambda, p.omega = s, lambda, omega
-	if omega <= 1e-200 { // log lambda survives where lambda underflows but lambda e^d does not
+	if omega <= 1e-200 { // log lambda is needed if lambda underflows but lambda e^d does not
 		p.logLambda = z - math.Log(v)
 	}
 	return p
@@ -189,12 +189,12 @@ func poissonTrapezoid(lambda, v, h float64) (s sums, ok bool) {
 	}, true
 }
 
-// poissonWide is the trapezoid rule where no event was seen and the prior is far wider than the wall at
-// which w e^s = 1: in u, with x = β sinh(u/β) the distance from there, whose nodes lie evenly at the wall
-// and ever farther apart in the prior's tail, 40 and more of it. false: the mode is so far
-// from the wall that they would not resolve the prior there.
+// poissonWide is the trapezoid rule for y = 0 under a prior far wider than the wall at w e^s = 1: in u,
+// with x = β sinh(u/β) the distance from there, whose nodes are evenly spaced at the wall and ever
+// farther apart in the prior's tail, 40 or more of them. It returns false if the mode is so far from
+// the wall that they would not resolve the prior there.
 func poissonWide(lambda, logLambda, v, tau float64) (s sums, ok bool) {
-	const beta, h = 8, 0.28 // curvatures at the wall are of a v-th
+	const beta, h = 8, 0.28 // curvatures at the wall are of order 1/v
 	u0 := math.Asinh(logLambda / beta)
 	if !(h*math.Cosh(u0) < 0.6*tau) || v > 1e9 {
 		return s, false
@@ -213,7 +213,7 @@ func poissonWide(lambda, logLambda, v, tau float64) (s sums, ok bool) {
 			d, rate := x-logLambda, 0.
 			if k == 0 {
 				d, rate = 0, lambda
-			} else if x > -45 { // 3e-20, of which there may be v in a variance
+			} else if x > -45 { // 3e-20, of which a variance may contain v
 				rate = math.Exp(x)
 			}
 			f := half*d*d - (rate - lambda) + lambda*d
@@ -228,7 +228,7 @@ func poissonWide(lambda, logLambda, v, tau float64) (s sums, ok bool) {
 	return s, ok
 }
 
-// poissonShape is -w e^s about a point where w e^s = lambda.
+// poissonShape is -w e^s about a point with w e^s = lambda.
 type poissonShape struct{ lambda, logLambda float64 }
 
 func (p poissonShape) at(d float64) (gap, slope, curv float64) {
@@ -242,8 +242,8 @@ func (p poissonShape) at(d float64) (gap, slope, curv float64) {
 
 func (poisson) Response(s float64) float64 { return math.Exp(s) }
 
-// Predict: the rate is lognormal, so the mean is mu = exp(m + v/2) and the variance
-// mu + exp(2m + v)(e^v - 1). Either is +Inf only where it exceeds the largest number.
+// Predict has the mean mu = exp(m + v/2), because the rate is lognormal, and the variance
+// mu + exp(2m + v)(e^v - 1). Either is +Inf only if it exceeds the largest number.
 func (poisson) Predict(m, v float64) (mean, variance float64) {
 	mean, spread, _ := lognormal(m, v)
 	return mean, mean + spread
@@ -254,7 +254,7 @@ func (l poisson) Moderated(m, v float64) float64 {
 	return mean
 }
 
-// Draw holds the rate below where counts are no longer whole numbers.
+// Draw limits the rate to where counts are still whole numbers.
 func (l poisson) Draw(s, _ float64, src rand.Source) float64 { return drawPoisson(l.Response(s), src) }
 
 func drawPoisson(rate float64, src rand.Source) float64 {
@@ -264,7 +264,7 @@ func drawPoisson(rate float64, src rand.Source) float64 {
 	return distuv.Poisson{Lambda: math.Min(rate, hugeRate), Src: src}.Rand()
 }
 
-// CDF is an incomplete gamma function: P(Y <= k) = P(G > e^s), G ~ Gamma(k+1).
+// CDF uses the incomplete gamma function: P(Y <= k) = P(G > e^s), G ~ Gamma(k+1).
 func (l poisson) CDF(o Obs, s float64) (below, upTo float64) {
 	g := l.Response(s)
 	if math.IsInf(g, 1) {
@@ -276,7 +276,7 @@ func (l poisson) CDF(o Obs, s float64) (below, upTo float64) {
 // Known is -log y!.
 func (poisson) Known(o Obs) float64 { return -special.LogFactorial(o.Y) }
 
-// Best is at the rate of the mean.
+// Best is the log likelihood at the rate of the mean.
 func (poisson) Best(s Sums, _ float64) (logp float64, ok bool) {
 	return part(s.Y, s.Weight) - s.Y + s.Known, true
 }
@@ -304,13 +304,13 @@ func (l poisson) pooling() Pooling {
 	}}
 }
 
-// hugeRate: above it counts are not whole numbers in a double, and the Poisson noise
-// is below 3e-8 of the rate, so Interval returns the rounded lognormal quantile.
+// hugeRate is the rate above which counts are not whole numbers in a double and the Poisson noise is
+// below 3e-8 of the rate: Interval returns the rounded lognormal quantile there.
 const hugeRate = 1e15
 
-// Interval returns quantiles of the Poisson-lognormal predictive law: the smallest
-// counts whose distribution function (poissonLognormalCDF) reaches (1-level)/2 and
-// (1+level)/2. Above rates of 1e15 the rounded lognormal quantile.
+// Interval returns quantiles of the Poisson-lognormal predictive distribution: the smallest counts
+// whose distribution function (poissonLognormalCDF) reaches (1-level)/2 and (1+level)/2, above
+// rates of 1e15 the rounded lognormal quantile.
 //
 // Cost: some 30 evaluations of the distribution function per bound, 20 to 100 µs.
 func (poisson) Interval(m, v, level float64) (lower, upper float64) {
@@ -329,12 +329,12 @@ func poissonQuantile(m, v, p, z float64) float64 {
 	return countQuantile(p, guess, func(k float64) float64 { return poissonLognormalCDF(k, m, v) })
 }
 
-// poissonLognormalCDF is P(Y <= k) for Y of rate e^s, s ~ N(m, v), to about 1e-10. Any
-// k > -1 stands for the Gamma(k+1) variable below.
+// poissonLognormalCDF returns P(Y <= k) for Y of rate e^s, s ~ N(m, v), to about 1e-10. Any k > -1
+// is allowed, as the shape of the Gamma(k+1) variable below.
 //
-// P(Y <= k | s) = P(G > e^s), G ~ Gamma(k+1), so the same number is
-// E[Phi((log G - m)/sqrt(v))]: the integral runs over whichever of log G (deviation about
-// 1/sqrt(k+1)) and s is the narrower, and the wider one is smooth on its scale.
+// P(Y <= k | s) = P(G > e^s), G ~ Gamma(k+1), so the same number is E[Phi((log G - m)/sqrt(v))]:
+// the integral runs over the narrower of log G (standard deviation about 1/sqrt(k+1)) and s, on
+// whose scale the wider one is smooth.
 func poissonLognormalCDF(k, m, v float64) float64 {
 	shape := k + 1
 	sd, tau := math.Sqrt(v), 1/math.Sqrt(shape)

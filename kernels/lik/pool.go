@@ -2,17 +2,17 @@ package lik
 
 import "math"
 
-// A Pool is what rows with one and the same linear predictor, offsets apart, say about it:
-// sums from which fewer rows are made whose likelihood is theirs.
+// A Pool is the sufficient sums of rows with the same linear predictor, up to offsets: fewer rows
+// with the same likelihood are made from it.
 type Pool struct {
-	Rows, Weight float64 // how many rows, and their weights
+	Rows, Weight float64 // number of rows, and their weights
 	Sum, Extra   float64 // of responses by weight, and of trials or exposures
-	// Mean is that of real responses, and Spread the weighted squares about it or, of
-	// positive ones, the weighted logarithms of mean over response. Of responses that have
-	// trials or exposures they are those of what each trial or unit of exposure has.
+	// Mean is the mean of real responses, and Spread the weighted squares about it or, for
+	// positive ones, the weighted logarithms of mean over response. For responses with trials
+	// or exposures they are those per trial or unit of exposure.
 	Mean, Spread float64
-	// Log is the part of the log likelihood that no predictor changes, of the rows that
-	// are pooled; that of the rows made from them is still to be taken off.
+	// Log is the part of the log likelihood of the pooled rows that does not depend on the
+	// predictor; that of the rows made from them is still to be subtracted.
 	Log float64
 
 	_ float64 // a cache line
@@ -20,22 +20,22 @@ type Pool struct {
 
 // Pooling is how a likelihood pools rows.
 type Pooling struct {
-	// ByOffset and ByResponse say that only rows of equal offsets, of equal responses and
-	// trials, are pooled.
+	// ByOffset and ByResponse say that only rows with equal offsets, or with equal responses
+	// and trials, are pooled.
 	ByOffset, ByResponse bool
 	// Add adds a row.
 	Add func(p *Pool, o Obs, offset float64)
-	// Make is the rows that say the same, one or two, at an offset that is 0 where rows are
-	// pooled ByOffset, and the constant by which the pooled rows' log likelihood is higher.
+	// Make returns one or two equivalent rows, their offset (0 if pooled ByOffset), and the
+	// constant by which the pooled rows' log likelihood is higher.
 	Make func(p *Pool) (rows []Obs, offset, constant float64)
-	// Within is what Pearson adds to the row made for how the pooled ones vary among
-	// themselves; nil where Pearson is.
+	// Within is what Pearson adds to the made row for the variation among the pooled ones;
+	// nil if Pearson is.
 	Within func(p *Pool) float64
 
-	ratio bool // Spread is of logarithms, else of squares
+	ratio bool // Spread is of logarithms instead of squares
 }
 
-// Pooled is how l pools rows without loss, at every predictor and for every dispersion and
+// Pooled returns how l pools rows without loss, at every predictor and for every dispersion and
 // shape:
 //
 //	bernoulli          rows of y = 1 and of y = 0, with their weights
@@ -47,8 +47,8 @@ type Pooling struct {
 //	                   arithmetic and geometric mean
 //	others             rows of equal responses, with their weights
 //
-// The rows made have together the weight of those pooled, so that weighted moments of
-// features stay what they are.
+// The made rows have the same total weight as those pooled, so that weighted moments of features
+// do not change.
 func Pooled(l Likelihood) Pooling {
 	if by, ok := l.(interface{ pooling() Pooling }); ok {
 		return by.pooling()
@@ -59,7 +59,7 @@ func Pooled(l Likelihood) Pooling {
 	return Pooling{ByOffset: true, ByResponse: true, Add: func(p *Pool, o Obs, _ float64) {
 		p.Rows++
 		p.Weight += o.Weight
-		p.Mean, p.Extra = o.Y, o.Trials // of all of them
+		p.Mean, p.Extra = o.Y, o.Trials // equal for all of them
 	}, Make: func(p *Pool) ([]Obs, float64, float64) {
 		return []Obs{{Y: p.Mean, Weight: p.Weight, Trials: p.Extra}}, 0, 0
 	}}
@@ -71,7 +71,7 @@ func (p *Pool) sum(o Obs, _ float64) {
 	p.Sum += o.Weight * o.Y
 }
 
-// rate adds a row of e trials, or of exposure e, to the mean of what each of them has.
+// rate adds a row of e trials, or of exposure e, to the mean per trial or unit of exposure.
 func (p *Pool) rate(o Obs, e float64) {
 	w := o.Weight * e
 	p.Extra += w
@@ -96,7 +96,7 @@ func (p *Pool) mean(o Obs) {
 	p.Spread += o.Weight * d * (o.Y - p.Mean)
 }
 
-// ratio is mean for responses that vary as their mean: log(mean/y) sums as squares do.
+// ratio is mean for responses that vary in proportion to their mean: log(mean/y) adds up as squares do.
 func (p *Pool) ratio(o Obs, offset float64) {
 	p.Rows++
 	if o.Weight == 0 {
@@ -153,7 +153,7 @@ func (p *Pool) Merge(o *Pool, l Likelihood) {
 	}
 }
 
-// twoOutcomes are the rows of successes and of failures.
+// twoOutcomes returns the rows of successes and of failures.
 func twoOutcomes(p *Pool) ([]Obs, float64, float64) {
 	switch zeros := p.Weight - p.Sum; {
 	case !(p.Sum > 0):
@@ -165,7 +165,7 @@ func twoOutcomes(p *Pool) ([]Obs, float64, float64) {
 	}
 }
 
-// twoNormals are responses a deviation below the mean and above it.
+// twoNormals returns responses one standard deviation below and above the mean.
 func twoNormals(p *Pool) ([]Obs, float64, float64) {
 	if !(p.Spread > 0) {
 		return []Obs{{Y: p.Mean, Weight: p.Weight}}, 0, 0
@@ -174,8 +174,8 @@ func twoNormals(p *Pool) ([]Obs, float64, float64) {
 	return []Obs{{Y: p.Mean - d, Weight: p.Weight / 2}, {Y: p.Mean + d, Weight: p.Weight / 2}}, 0, 0
 }
 
-// twoRatios are two responses of half the weight: their means are y cosh(x) and y, y the
-// geometric one, so that they are y e^-x and y e^x.
+// twoRatios returns two responses of half the weight each, y e^-x and y e^x: their arithmetic mean is
+// y cosh(x), their geometric mean y.
 func twoRatios(p *Pool) ([]Obs, float64, float64) {
 	if !(p.Spread > 0) {
 		return []Obs{{Y: max(p.Mean, math.SmallestNonzeroFloat64), Weight: p.Weight}}, 0, p.Log

@@ -32,8 +32,8 @@ func (probit) Traits() Traits {
 	return Traits{Concave: true, Binary: true, Scale: 1, Work: 250, Inverse: probitInverse}
 }
 
-// probitInverse: averaged over N(m, v), Phi(s) is Phi(m/sqrt(1+v)), whose derivatives in m
-// are the expectations.
+// probitInverse uses that Phi(s) averaged over N(m, v) is Phi(m/sqrt(1+v)), whose derivatives in
+// m are the expectations.
 var probitInverse = Inverse{
 	Bend: func(s float64) float64 { return -s },
 	Slopes: func(s float64) (d1, d2, d3 float64) {
@@ -57,7 +57,7 @@ func (probit) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	return probitLog(o.Weight, s)
 }
 
-// probitLog is w log Phi(x) and its derivatives; weight 0 is 0 even at x = -Inf.
+// probitLog returns w log Phi(x) and its derivatives; weight 0 gives 0 even at x = -Inf.
 func probitLog(w, x float64) (logp, d1, d2 float64) {
 	if w == 0 {
 		return 0, 0, 0
@@ -104,8 +104,8 @@ func probitMoments(w, m, v float64) Tilted {
 	return tilt(newProbitShape(s0, w), a, v, h, bend{-s0 - 1, bendAt - s0, scale}).tilted(a, v)
 }
 
-// probitShape is w log Phi about s0. Below 0 the parabola of log Phi is factored out by
-// hand: log Phi(x) = -x²/2 + log Mills(-x) + const.
+// probitShape is w log Phi about s0. Below 0 the parabola of log Phi is factored out:
+// log Phi(x) = -x²/2 + log Mills(-x) + const.
 type probitShape struct {
 	s0, w          float64
 	logPhi, r, exc float64

@@ -38,7 +38,7 @@ var families = []family{
 	studenttFamily,
 }
 
-// Families lists the families in the order of the registry, as fresh copies.
+// Families lists the families in registry order, as fresh copies.
 func Families() []Info {
 	out := make([]Info, len(families))
 	for i, f := range families {
@@ -60,7 +60,7 @@ func With(parameter string) []string {
 	return out
 }
 
-// Those names the likelihoods that have a trait, links with their families, as in
+// Those names the likelihoods with a trait, by link with their families, as in
 // "bernoulli or binomial with link logit".
 func Those(has func(Traits) bool) string {
 	var links []string
@@ -83,7 +83,7 @@ func Those(has func(Traits) bool) string {
 	return strings.Join(links, "; ")
 }
 
-// OfTrials is the family of successes among trials.
+// OfTrials returns the family of successes among trials.
 func OfTrials() string {
 	for _, f := range families {
 		if l, err := f.make[f.Links[0]](Params{Dispersion: 1}); err == nil && l.Traits().Trials {
@@ -93,13 +93,13 @@ func OfTrials() string {
 	return ""
 }
 
-// New returns the likelihood of a family and link with its parameters bound. Names
-// are case-insensitive. An empty family is the first whose default link is the link
-// (log is poisson), else the first that has it; an empty link is the family's first,
-// and both empty mean bernoulli with logit.
+// New returns the likelihood of a family and link with its parameters bound. Names are
+// case-insensitive. An empty family is the first whose default link is link (log is
+// poisson), otherwise the first that has it; an empty link is the family's first, and if
+// both are empty they are bernoulli and logit.
 //
-// Errors name the option (family, link, dispersion or quadrature), what was found and
-// what is allowed, with the nearest name when a spelling looks like a slip: names are an
+// Errors name the option (family, link, dispersion or quadrature), what was found and what
+// is allowed, with the nearest name if the spelling looks like a slip: for names it is an
 // argument.Error.
 func New(family, link string, p Params) (Likelihood, error) {
 	if p.Dispersion == 0 {
@@ -108,8 +108,8 @@ func New(family, link string, p Params) (Likelihood, error) {
 	return find(family, link, p)
 }
 
-// Remake is l with the parameters p as they stand, for those that are computed: a dispersion
-// that is too small for a number is out of range, not the default.
+// Remake returns l with exactly the parameters p, for computed ones: a dispersion that underflows
+// to 0 is out of range, not the default.
 func Remake(l Likelihood, p Params) (Likelihood, error) { return find(l.Family(), l.Link(), p) }
 
 func find(family, link string, p Params) (Likelihood, error) {
@@ -162,13 +162,13 @@ func find(family, link string, p Params) (Likelihood, error) {
 	return nil, err
 }
 
-// Lacks is the error of a parameter, "dispersion" or "shape", that is to be learnt for a
-// likelihood without one.
+// Lacks returns the error for a parameter, "dispersion" or "shape", that is to be learnt for a
+// likelihood without it.
 func Lacks(l Likelihood, parameter string) error {
 	return &argument.Error{Name: parameter, Found: "'auto'", Why: l.Family() + " has none", Allowed: strings.Join(With(parameter), ", ")}
 }
 
-// checkWeight is shared by every family's Check.
+// checkWeight is common to every family's Check.
 func checkWeight(o Obs) error {
 	if !(o.Weight >= 0) || math.IsInf(o.Weight, 1) {
 		return fmt.Errorf("weight = %v: weights are finite numbers >= 0", o.Weight)
@@ -183,7 +183,7 @@ func checkBinary(o Obs) error {
 	return checkWeight(o)
 }
 
-// normalQuantiles returns the Gaussian quantiles of the central interval of a level.
+// normalQuantiles returns the Gaussian quantiles of the central interval of the given level.
 // A level outside (0, 1) gives NaN.
 func normalQuantiles(m, v, level float64) (lower, upper float64) {
 	if !(level > 0 && level < 1) {

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// maxNodes is the largest plain rule: its logs live on the stack.
+// maxNodes is the largest plain rule: its logarithms are on the stack.
 const maxNodes = 512
 
 // rule is the k-point Gauss-Hermite rule for a standard normal: nodes x and the
@@ -25,8 +25,8 @@ func (r *rule) unclamped() *rule {
 	return &rule{r.x, r.logw, true}
 }
 
-// newRule makes the k-point rule, nil for k = 0. Weights are kept as logarithms:
-// those of the outer nodes underflow from k of about 400 on.
+// newRule computes the k-point rule, nil for k = 0. Weights are kept as logarithms: those of the
+// outer nodes underflow from k of about 400.
 //
 // Cost: O(k²), once per likelihood.
 func newRule(k int) (*rule, error) {
@@ -65,9 +65,9 @@ func newRule(k int) (*rule, error) {
 // moments applies the rule under N(m, v), v > 0 (Zoeter 2007, section 2): sums of
 // weight times likelihood at the fixed nodes, with the largest logarithm factored out.
 //
-// The error is unknown and can be large: when the datum is much sharper than the
-// prior a single node keeps all the mass. Ratio is then tinyRatio, never 0; where
-// every likelihood underflows even as a logarithm, the least unlikely end keeps the mass.
+// The error is unknown and can be large: if the likelihood is much sharper than the prior a
+// single node has all the mass. Ratio is then tinyRatio, never 0; if every likelihood underflows
+// even as a logarithm, the least unlikely end has the mass.
 func (r *rule) moments(l Likelihood, o Obs, m, v float64) Tilted {
 	var a [maxNodes]float64
 	sd := math.Sqrt(v)
@@ -82,7 +82,7 @@ func (r *rule) moments(l Likelihood, o Obs, m, v float64) Tilted {
 		}
 	}
 	if math.IsInf(top, -1) {
-		// only a rate that overflows gets here: the end that l' points to is the least unlikely
+		// only if a rate overflows: the end to which l' points is the least unlikely
 		top, at = -math.MaxFloat64, 0
 		for i := range r.x {
 			if r.x[i] < r.x[at] == (pull < 0) {

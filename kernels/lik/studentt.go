@@ -22,8 +22,8 @@ var studenttFamily = family{Info{
 //
 //	p(y|s) = c (1 + (y-s)²/(nu D))^-(nu+1)/2
 //
-// Its logarithm bends up beyond sqrt(nu D) from y: an outlier may leave the tilted law
-// with two modes, one near m and one near y, and more variance than the prior (Ratio > 1).
+// Its logarithm bends up beyond sqrt(nu D) from y: with an outlier the tilted distribution may have
+// two modes, one near m and one near y, and more variance than the prior (Ratio > 1).
 //
 // Accuracy: logZ 1e-10, mean and variance 1e-8; all modes count.
 type studentT struct {
@@ -46,7 +46,7 @@ func newStudentT(p Params) (Likelihood, error) {
 	return studentT{dof, p.Dispersion, dof * p.Dispersion, peak, r.unclamped()}, err
 }
 
-// logGammaHalfStep is log Gamma(x + 1/2) - log Gamma(x), by Stirling's formula where the
+// logGammaHalfStep returns log Gamma(x + 1/2) - log Gamma(x), by Stirling's formula where the
 // difference of two large numbers would cancel.
 func logGammaHalfStep(x float64) float64 {
 	if x < 16 {
@@ -66,19 +66,19 @@ func (l studentT) Traits() Traits {
 	return Traits{Located: true, Scale: math.Sqrt(l.dof * l.dispersion), Inverse: identityInverse}
 }
 
-// Information is (nu + 1)/((nu + 3) D), below 1 over the variance.
+// Information is (nu + 1)/((nu + 3) D), less than 1 over the variance.
 func (l studentT) Information() float64 { return (l.dof + 1) / ((l.dof + 3) * l.dispersion) }
 
 // Dispersion is the squared scale: the variance is nu/(nu-2) times it.
 func (l studentT) Dispersion() float64 { return l.dispersion }
 
-// Draw is s and a scaled T.
+// Draw returns s plus a scaled T.
 func (l studentT) Draw(s, _ float64, src rand.Source) float64 {
 	return distuv.StudentsT{Mu: s, Sigma: math.Sqrt(l.dispersion), Nu: l.dof, Src: src}.Rand()
 }
 
-// CDF has no steps. That of T loses digits from 1e5 degrees of freedom on: there it is the
-// normal one and the term of 1/nu, which leaves out that of its square.
+// CDF has no steps. That of T loses digits from 1e5 degrees of freedom: there it is the normal one
+// plus the term of order 1/nu.
 func (l studentT) CDF(o Obs, s float64) (below, upTo float64) {
 	if sd := math.Sqrt(l.dispersion); l.dof < 1e5 {
 		below = distuv.StudentsT{Mu: s, Sigma: sd, Nu: l.dof}.CDF(o.Y)
@@ -108,7 +108,7 @@ func (l studentT) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	return o.Weight*l.peak - k*l.fall(r), 2 * k * (r / q), -2 * k * ((l.scale2 - r*r) / q / q)
 }
 
-// fall is log(1 + r²/(nu D)), also where r² is beyond the largest number.
+// fall returns log(1 + r²/(nu D)), also if r² overflows.
 func (l studentT) fall(r float64) float64 {
 	u := r / math.Sqrt(l.scale2)
 	if math.Abs(u) > 1e8 {
@@ -117,9 +117,9 @@ func (l studentT) fall(r float64) float64 {
 	return special.QuickLog1p(u * u)
 }
 
-// Moments finds the modes by the turning points of the slope of the tilted law. With
-// K = w(nu+1)/2, S = nu D, r = y-s, q = S + r² they solve q² - 2Kv q + 4KvS = 0. For
-// y >= m, which a reflection gives, the modes lie between m and y.
+// Moments finds the modes from the turning points of the slope of the tilted distribution. With
+// K = w(nu+1)/2, S = nu D, r = y-s, q = S + r² they solve q² - 2Kv q + 4KvS = 0. For y >= m, which
+// holds after a reflection, the modes lie between m and y.
 func (l studentT) Moments(o Obs, m, v float64) Tilted {
 	if !proper(o, m, v) {
 		logp, d1, d2 := l.LogLik(o, m)
@@ -155,8 +155,8 @@ func (l studentT) centred(w, y, v float64) Tilted {
 	found := findModes(v, low, high, slope)
 	sh := newStudentShape(l.scale2, k, y-found.t[0])
 	at := func(i int) anchor {
-		// The shape's own slope: a difference in the last place is what the tails of a
-		// wide prior would be left with.
+		// The shape's own slope: under a wide prior a difference in the last place would decide the
+		// tails.
 		d1 := newStudentShape(l.scale2, k, y-found.t[i]).d1
 		return anchor{t: found.t[i], logp: w*l.peak - k*l.fall(y-found.t[i]), d1: d1, resid: d1 - found.t[i]/v, tau: found.tau[i]}
 	}
@@ -207,16 +207,16 @@ func (s studentShape) wide(d float64) float64 {
 	return math.Min(math.Max(s.core, 0.6*math.Abs(r)), s.narrow*math.Sqrt(s.scale2+r*r))
 }
 
-// strip: at r - ib, q is S + r² - b² at least in size, and -log(1 - b²/S) is below 1.4 b²/S where
-// b² is up to S/2.
+// strip: at r - ib the modulus of q is at least S + r² - b², and -log(1 - b²/S) is below 1.4 b²/S for
+// b² up to S/2.
 func (s studentShape) strip(float64) (bend, most float64) {
 	return 2.8 * s.k / s.scale2, s.core * math.Sqrt(0.5)
 }
 
 func (studentT) Response(s float64) float64 { return s }
 
-// Predict: the variance v + D nu/(nu-2) is +Inf for nu <= 2, and the mean is m where it
-// exists (nu > 1); below, m is the centre.
+// Predict has the variance v + D nu/(nu-2), +Inf for nu <= 2, and the mean m, which exists for
+// nu > 1; below, m is the centre.
 func (l studentT) Predict(m, v float64) (mean, variance float64) {
 	if l.dof <= 2 {
 		return m, math.Inf(1)
@@ -226,8 +226,8 @@ func (l studentT) Predict(m, v float64) (mean, variance float64) {
 
 func (studentT) Moderated(m, v float64) float64 { return m }
 
-// Interval is m ± the quantile of the predictive law, by its distribution function and a
-// bracketing root finder: probabilities to 1e-10.
+// Interval returns m ± the quantile of the predictive distribution, by its distribution function and
+// a bracketing root finder: probabilities to 1e-10.
 func (l studentT) Interval(m, v, level float64) (lower, upper float64) {
 	if !(level > 0 && level < 1) || math.IsNaN(m) || !(v >= 0) || math.IsInf(v, 1) {
 		return math.NaN(), math.NaN()
@@ -239,8 +239,8 @@ func (l studentT) Interval(m, v, level float64) (lower, upper float64) {
 	return m - half, m + half
 }
 
-// above is P(Y > m + x). T is a normal number over sqrt(G), G of mean 1 and shape nu/2,
-// so given G the response is N(m, v + D/G): the trapezoid rule on log G.
+// above returns P(Y > m + x). T is a normal variable over sqrt(G), G of mean 1 and shape nu/2, so
+// given G the response is N(m, v + D/G): the trapezoid rule on log G.
 func (l studentT) above(x, v float64) float64 {
 	shape := 0.5 * l.dof
 	tau := 1 / math.Sqrt(shape)
