@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Limits of the work on the bound: two rounds of up to eight steps, of two products
-// of X with one vector each. The decomposition has hundreds.
+// Limits on the work for the bound: two rounds of up to eight steps, each with two products of
+// X and one vector. The decomposition has hundreds.
 const (
 	boundRounds = 2
 	boundSteps  = 8
@@ -20,9 +20,9 @@ const (
 //
 //	J(b) = ½ bᵀb - Σ log p(y_i | s_i),   s = offset + X C b
 //
-// J - ½ bᵀb is convex for a log-concave family, so that |b - b̂| <= |∇J(b)| for every b,
-// b̂ being the mode. From the low-rank mode b̃ = H û some steps of conjugate gradients,
-// preconditioned by the low-rank posterior, lead to a b nearer to b̂, and
+// J - ½ bᵀb is convex for a log-concave family, so |b - b̂| <= |∇J(b)| for every b, where b̂ is
+// the mode. From the low-rank mode b̃ = H û some steps of conjugate gradients, preconditioned
+// by the low-rank posterior, lead to a b nearer to b̂, and
 //
 //	|b̃ - b̂| <= |b̃ - b| + |∇J(b)|.
 type bounder struct {
@@ -34,8 +34,8 @@ type bounder struct {
 	kt, ku []float64       // length k
 }
 
-// bound is the least of these bounds, in prior standard deviations. It leaves s with
-// the likelihood of another point.
+// bound returns the least of these bounds, in prior standard deviations. It leaves s with the
+// likelihood of another point.
 func bound(r *Reduced, s *solver) float64 {
 	p := r.of
 	o := &bounder{r: r, s: s, x: *p, w: make([]float64, p.P), v: make([]float64, p.P), z: make([]float64, p.N),
@@ -82,7 +82,7 @@ func (o *bounder) mulT(g, z []float64) {
 	o.r.root.MulT(g, o.w)
 }
 
-// gradient sets g = -∇J(b), the likelihood's curvature in s.next.Curv, and returns |g|.
+// gradient sets g = -∇J(b), and s.next.Curv to the likelihood's curvature, and returns |g|.
 func (o *bounder) gradient(g, b []float64) float64 {
 	o.mul(o.z, b)
 	dense.Axpy(1, o.r.Offset, o.z)
@@ -110,7 +110,7 @@ func (o *bounder) precondition(y, x []float64) {
 	dense.Axpy(1, x, y)
 }
 
-// solve sets d ≈ (I + CᵀXᵀWXC)⁻¹ g, until what is left is small beside d.
+// solve sets d ≈ (I + CᵀXᵀWXC)⁻¹ g, until the residual is small compared with d.
 func (o *bounder) solve(d, g []float64) {
 	clear(d)
 	rest := append([]float64(nil), g...)
@@ -145,7 +145,7 @@ func (o *bounder) solve(d, g []float64) {
 	}
 }
 
-// spectral is Result.Spectral.
+// spectral returns Result.Spectral.
 func spectral(r *Reduced, s *solver) float64 {
 	p := r.of
 	if !s.quadratic || r.Forced > 0 || r.Prior.Dim() == 0 || p.N == 0 || math.IsNaN(r.Next) {
@@ -180,7 +180,7 @@ func spectral(r *Reduced, s *solver) float64 {
 	return min(v*tau*r.Next, math.Sqrt(v*tau)/2) * distance(y, fitted)
 }
 
-// isotropic is the variance that all weights have, if there is one.
+// isotropic returns the common variance of all weights, if there is one.
 func isotropic(r *Reduced) (v float64, ok bool) {
 	if r.root.L != nil || r.root.H != nil {
 		return 0, false

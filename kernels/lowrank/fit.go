@@ -23,53 +23,51 @@ type Result struct {
 	Singular  []float64 // λ(1) ... λ(M)
 	Next      float64   // λ(M+1), see Factors.Next
 
-	// Bound is an upper bound of the distance between this mean and the mode of the
-	// posterior under the whole design, in prior standard deviations:
-	// ((μ̃-μ)ᵀ Σ0⁻¹ (μ̃-μ))^½, so that no weight is further off than that many of its
-	// own. NaN where the likelihood is not log-concave.
+	// Bound is an upper bound of the distance between this mean and the mode of the posterior
+	// under the whole design, in prior standard deviations: ((μ̃-μ)ᵀ Σ0⁻¹ (μ̃-μ))^½, so no weight
+	// is off by more than that many of its own. It is NaN if the likelihood is not log-concave.
 	Bound float64
-	// Spectral is the sharper form of the poster's bound of |μ̃-μ| (Euclidean), from
-	// λ(M+1) alone: min(σβ² τ λ(M+1), (σβ² τ)^½ / 2) |Y - V VᵀY|, Y centred at the
-	// prior mean. It holds for the gaussian family with identity link, rows of equal
-	// weight, a prior of one variance σβ² and no intercept; NaN elsewhere.
+	// Spectral is the sharper form of the poster's bound of |μ̃-μ| (Euclidean), from λ(M+1)
+	// alone: min(σβ² τ λ(M+1), (σβ² τ)^½ / 2) |Y - V VᵀY|, Y centred at the prior mean. It holds
+	// for the gaussian family with identity link, rows of equal weight, a prior with a single
+	// variance σβ² and no intercept; otherwise it is NaN.
 	Spectral float64
 }
 
-// Fit is the posterior under the low-rank likelihood: Laplace's approximation in the
-// reduced coordinates (LR-Laplace), for the gaussian family with identity link the
-// exact one (LR conjugate). With B = I + S the precision of u at its mode û and
-// S = V diag(λ) Vᵀ,
+// Fit computes the posterior under the low-rank likelihood: Laplace's approximation in the
+// reduced coordinates (LR-Laplace), which for the gaussian family with identity link is exact
+// (LR conjugate). With B = I + S the precision of u at its mode û and S = V diag(λ) Vᵀ,
 //
 //	mean = μ0 + C H û,   Σ = Σ0 - F Fᵀ,   F = C H V diag(λ / (1 + λ))^½
 //
-// which is Σ0 - Σ0 Ũ W Ũᵀ Σ0 of the paper, without an inverse and with any prior. The
-// result is LowRank; it is Full where the prior is, or where every direction is kept.
+// which is Σ0 - Σ0 Ũ W Ũᵀ Σ0 of the paper, without an inverse and with any prior. The result is
+// LowRank; it is Full if the prior is, or if every direction is kept.
 //
-// Options read: Rank (50), Oversample (10), PowerIterations (2), Seed, MaxIter (100
-// Newton steps), Tol (1e-8, the distance to the mode in posterior deviations),
-// AutoPrior (one variance for each column of levels and one for all other weights without a
-// prior of their own), AutoDispersion and AutoShape (by the evidence of the reduced problem),
-// Standardize, TimeLimit.
+// Options read: Rank (50), Oversample (10), PowerIterations (2), Seed, MaxIter (100 Newton
+// steps), Tol (1e-8, the distance to the mode in posterior standard deviations), AutoPrior (one
+// variance for each column of levels and one for all other weights without a prior of their
+// own), AutoDispersion and AutoShape (by the evidence of the reduced problem), Standardize,
+// TimeLimit.
 //
-// Fit.Status names λ(M+1) and Result.Bound. The bound is a posteriori: with J the
-// negative log posterior under the whole design, J - ½ (w-μ0)ᵀΣ0⁻¹(w-μ0) is convex, so
-// that |Σ0^-½(w-μ)| <= |Σ0^½ ∇J(w)| for any w; from μ̃ some steps are made towards μ and
-// their length added. A few dozen products of X with a vector. It does not rely on the
+// Fit.Status reports λ(M+1) and Result.Bound. The bound is a posteriori: with J the negative
+// log posterior under the whole design, J - ½ (w-μ0)ᵀΣ0⁻¹(w-μ0) is convex, so
+// |Σ0^-½(w-μ)| <= |Σ0^½ ∇J(w)| for any w; some steps are made from μ̃ towards μ and their
+// length is added. That takes a few dozen products of X with a vector. It does not rely on the
 // estimate of λ(M+1), and holds for every log-concave family and every prior.
 //
-// Directions outside U keep their prior, so that the variances are not below those
-// under the whole design, for the gaussian family with identity link and isotropic
-// prior and exact singular vectors (their theorem); elsewhere it is the rule, not a law.
+// Directions outside U keep their prior, so the variances are not below those under the whole
+// design for the gaussian family with identity link, an isotropic prior and exact singular
+// vectors (their theorem); otherwise that is the rule, without a proof.
 //
-// A family that is not log-concave has rows of negative curvature. They count with
-// their sign where the sum stays positive definite, else as flat, which Status says.
+// A family that is not log-concave has rows of negative curvature. They keep their sign if the
+// sum stays positive definite, otherwise they count as flat, as Status reports.
 //
-// Cost: SVD, then n k² + O(k³) a Newton step, k = M + 1, and O(p k²) at the end.
-// Errors: options out of range, a design or a curvature that overflows, a full prior of
-// more than FullLimit weights.
+// Cost: SVD, then n k² + O(k³) per Newton step, k = M + 1, and O(p k²) at the end.
+// Errors: options out of range, a design or a curvature that overflows, a full prior of more
+// than FullLimit weights.
 //
-// Source: Trippe et al. (2019), sections 4 and 5; the bound: their theorem for the
-// mean, with the gradient itself in the place of its bound.
+// Source: Trippe et al. (2019), sections 4 and 5; the bound: their theorem for the mean, with
+// the gradient itself in place of its bound.
 func Fit(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -163,13 +161,13 @@ func solve(p *kernels.Problem) (*Result, error) {
 	return out, f.Check()
 }
 
-// Rows worse by as many nats each, and in all, are said.
+// Rows predicted worse by as many nats each, and in all, are reported.
 const lostEach, lostInAll = 0.02, 2
 
-// lost says where the mean weights tell the rows worse than the low-rank likelihood, which saw
-// UUᵀx of a row x. Under one prior variance the weights learnt lie in U, and both are the same. Under
-// several they do not: what a direction tells goes to its columns of the largest variance.
-// It leaves s with the likelihood of another point.
+// lost returns a note if the mean weights predict the rows worse than the low-rank likelihood,
+// which saw UUᵀx of a row x. With a single prior variance the learnt weights lie in U, and both are
+// the same. With several they do not: the information of a direction goes to its columns of largest
+// variance. It leaves s with the likelihood of another point.
 func lost(r *Reduced, s *solver, mean []float64) string {
 	p, at, n := r.of, &s.next, 0.0
 	for i := range p.N {
@@ -184,7 +182,7 @@ func lost(r *Reduced, s *solver, mean []float64) string {
 	return fmt.Sprintf("the mean weights predict the rows by %.2g nats each worse than the low rank does, which assigns what it saw to the columns of largest prior variance: a higher rank, or one prior variance for all, would not", worse/n)
 }
 
-// note keeps in f what was learnt of dispersion and shape.
+// note records in f what was learnt of dispersion and shape.
 func (l *learned) note(f *kernels.Fit, p *kernels.Problem) {
 	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion && p.N > 0 {
 		f.LearnDeviation(f.Dispersion, 2*l.dispersion)
@@ -204,7 +202,7 @@ func check(p *kernels.Problem) error {
 	return option.Check(&p.Options)
 }
 
-// status is the one sentence of a fit.
+// status returns the sentence of a fit.
 func status(r *Reduced, out *Result, s *solver, held int, stopped string) string {
 	var b strings.Builder
 	if stopped != "" {
@@ -227,7 +225,7 @@ func status(r *Reduced, out *Result, s *solver, held int, stopped string) string
 	return b.String()
 }
 
-// rankNote says what rank there is, and the first singular value left out.
+// rankNote reports the rank, and the first singular value left out.
 func (r *Reduced) rankNote() string {
 	m, note := len(r.S), ""
 	switch o := kernels.Or(r.of.Options.Rank, 50); {

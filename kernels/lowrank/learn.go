@@ -15,8 +15,8 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// learner maximises the log evidence over what the options leave to the data: the
-// variance of the weights that no prior names, the dispersion and the shape, on a log scale.
+// learner maximises the log evidence over what the options leave to be learnt: the variance of
+// the weights that no prior names, the dispersion and the shape, on a log scale.
 type learner struct {
 	r      *Reduced
 	s      *solver
@@ -26,47 +26,47 @@ type learner struct {
 	fixed    *dense.Matrix
 	free     []*dense.Matrix
 	variance []float64
-	chol     *dense.Matrix // its factor L; T = Lᵀ
-	// where in θ, -1 if they are not learnt
+	chol     *dense.Matrix // the factor L of ŨᵀΣ0Ũ; T = Lᵀ
+	// index in θ, -1 if not learnt
 	dispersion, shape int
 	best              float64 // the highest evidence so far
 }
 
 const (
-	// How far prior variances, the dispersion and the shape may go from where they start, on a log
-	// scale. A smaller dispersion than e^-23 of the responses' variance has a curvature
-	// that takes all digits of the prior's.
+	// How far prior variances, the dispersion and the shape may move from their start, on a log
+	// scale. A dispersion below e^-23 of the responses' variance gives a curvature that uses up
+	// all digits of the prior's.
 	reach, dispersionReach, shapeReach = 30.0, 23.0, 16.0
-	// differences is the step of those by which the evidence is climbed, on a log scale.
+	// differences is the step of the evidence's differences, on a log scale.
 	differences = 1e-3
-	// flat is how many nats below its maximum the evidence may end, which has what is learnt to
-	// 1e-6; ends with how many left to gain a value goes to the end of its range.
+	// flat is how many nats below its maximum the evidence may end, which determines what is
+	// learnt to 1e-6; ends is the gain left below which a value is moved to the end of its range.
 	flat, ends = 1e-13, 1e-2
 )
 
 type learned struct {
-	variance float64 // of weights of no column of levels; NaN if it is not learnt
+	variance float64 // of weights of no column of levels; NaN if not learnt
 	params   lik.Params
 	lik      lik.Likelihood
 	prior    *gauss.Normal
 	status   string
-	point    string // what is said of variances of columns of levels
-	// The curvature of the log evidence in the logarithms of dispersion and shape; NaN where it is
-	// not known.
+	point    string // note about variances of columns of levels
+	// The curvature of the log evidence in the logarithms of dispersion and shape; NaN if not
+	// known.
 	dispersion, shape float64
 }
 
-// value is one of what is learnt, on a log scale.
+// value is a learnt parameter, on a log scale.
 type value struct {
 	name  string
 	start float64 // in the units of the data
-	low   float64 // how far it may go
+	low   float64 // the end of its range
 	high  float64
-	// where its information goes; nil for prior variances, which are not summed over here
+	// receives its information; nil for prior variances, which are not integrated over here
 	information *float64
 }
 
-// values are what the options leave to the data.
+// values returns the parameters that the options leave to be learnt.
 func (l *learner) values(out *learned) (vs []value) {
 	p := l.r.of
 	l.dispersion, l.shape = -1, -1
@@ -101,7 +101,7 @@ func (l *learner) values(out *learned) (vs []value) {
 	return vs
 }
 
-// learn returns the best values and leaves r whitened by the prior they make.
+// learn returns the best values and leaves r whitened by the resulting prior.
 func learn(r *Reduced, s *solver) (*learned, error) {
 	p := r.of
 	l := &learner{r: r, s: s, params: p.Params, best: math.Inf(-1)}
@@ -132,7 +132,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		}
 		if mode.AtEnd(at[i], v.low, v.high) != 0 && out.status == "" {
 			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", v.name, math.Exp(at[i]))
-			if v.name == "dispersion" { // whose unit may not be that of the responses as they came
+			if v.name == "dispersion" { // its unit may not be that of the responses as given
 				out.status = "the dispersion is at the end of its range: the data do not bound it"
 			}
 		}
@@ -180,8 +180,8 @@ func (l *learner) climb(vs []value, out *learned) (at []float64, err error) {
 	return at, nil
 }
 
-// information is the curvature of the log evidence at its maximum in parameter k, by a second
-// difference. NaN: it is not known.
+// information returns the curvature of the log evidence at its maximum in parameter k, by a second
+// difference; NaN if not known.
 func information(evidence func(theta []float64) (float64, bool, error), at []float64, k int) float64 {
 	const step = 0.1
 	fall := 0.0
@@ -197,13 +197,13 @@ func information(evidence func(theta []float64) (float64, bool, error), at []flo
 	return max(fall, 0) / (step * step)
 }
 
-// nearZero is how far, in logarithms, below its start a variance must be to be asked whether it stands for 0: two
-// evidences each.
+// nearZero is how far, in logarithms, below its start a variance must be to be checked for 0, at
+// the cost of two evidences each.
 const nearZero = 7
 
-// vanished says whether the evidence at θ is that where θk is at the low end, to a thousandth of a nat: a search for
-// its maximum ends anywhere on the way there. By evidences, for the reduced posterior has no variances of single weights
-// as mode.Groups.Vanished needs them.
+// vanished reports whether the evidence at θ is that with θk at the low end, to a thousandth of a
+// nat: a search for its maximum may end anywhere on the way there. It compares evidences because
+// the reduced posterior has no variances of single weights, as mode.Groups.Vanished needs.
 func (l *learner) vanished(theta []float64, k int, low float64) (bool, error) {
 	here, ok, err := l.evidence(theta)
 	if err != nil || !ok {
@@ -217,8 +217,8 @@ func (l *learner) vanished(theta []float64, k int, low float64) (bool, error) {
 
 func (l *learner) late() bool { return l.s.data.Stop.Late() }
 
-// evidence is the log evidence at θ. When time is up there is none more: the best of what was
-// found is returned.
+// evidence returns the log evidence at θ. If time is up it evaluates no more: the best so far is
+// returned.
 func (l *learner) evidence(theta []float64) (float64, bool, error) {
 	if l.late() && !math.IsInf(l.best, -1) {
 		return 0, false, nil
@@ -228,7 +228,7 @@ func (l *learner) evidence(theta []float64) (float64, bool, error) {
 	}
 	if err := l.s.run(); err != nil {
 		clear(l.s.u)
-		if errors.Is(err, dense.ErrNotPD) { // beyond double precision: there is none here, there may be elsewhere
+		if errors.Is(err, dense.ErrNotPD) { // beyond double precision here, but maybe not elsewhere
 			return 0, false, nil
 		}
 		return 0, false, err
@@ -241,7 +241,7 @@ func (l *learner) evidence(theta []float64) (float64, bool, error) {
 	return z, true, nil
 }
 
-// set makes prior and likelihood those of θ.
+// set sets prior and likelihood to those of θ.
 func (l *learner) set(theta []float64) error {
 	if n := len(l.free); n > 0 {
 		if err := l.setVariances(theta[:n]); err != nil {
@@ -268,8 +268,8 @@ func (l *learner) setLik() error {
 	return err
 }
 
-// splitPrior takes ŨᵀΣ0Ũ apart into what is given and what has the variance of each group
-// (mode.NewGroups), the columns that no prior names, independent of the others.
+// splitPrior splits ŨᵀΣ0Ũ into the given part and a part for the variance of each group
+// (mode.NewGroups) of columns that no prior names, independent of the others.
 func (l *learner) splitPrior() {
 	r := l.r
 	p, k := r.of, r.K()
@@ -294,8 +294,8 @@ func (l *learner) splitPrior() {
 	dense.Gram(l.fixed, given, nil)
 }
 
-// setVariances changes the coordinates to those of other prior variances, of logarithms theta; u
-// moves so that γ = Tᵀu stays.
+// setVariances changes the coordinates to those of other prior variances, with logarithms theta, and
+// changes u so that γ = Tᵀu stays the same.
 func (l *learner) setVariances(theta []float64) error {
 	for k, x := range theta {
 		l.variance[k] = math.Exp(x)
@@ -321,7 +321,7 @@ func (l *learner) setVariances(theta []float64) error {
 	return nil
 }
 
-// prior is the prior with the learnt variances.
+// prior returns the prior with the learnt variances.
 func (l *learner) prior() (*gauss.Normal, error) {
 	return l.Prior(l.r.Prior, logs(l.variance))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// Need is how many bytes Reduce and what is made of it hold at their most, with the
-// covariance of a fit in the end.
+// Need returns the peak memory, in bytes, of Reduce and what follows it, including the covariance
+// of the fit.
 func Need(p *kernels.Problem) int64 {
 	n, w := float64(p.N), float64(p.P)
 	l := min(float64(kernels.Or(p.Options.Rank, 50))+float64(p.Options.Oversample.Or(10)), n, w) + 1

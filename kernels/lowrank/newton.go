@@ -15,8 +15,8 @@ import (
 //	maximise  Σ log p(y_i | s_i) - ½ uᵀu,   s = offset + Z Tᵀu
 //	B = I + S,  S = T ZᵀWZ Tᵀ,  W = diag(-∂² log p / ∂s²)
 //
-// No eigenvalue of B is below 1 where the likelihood is log-concave. A step costs
-// n k² + O(k³) operations and no memory.
+// No eigenvalue of B is below 1 if the likelihood is log-concave. A step costs n k² + O(k³)
+// operations and no memory.
 type solver struct {
 	mode.Newton
 	data      mode.Data
@@ -28,9 +28,9 @@ type solver struct {
 	now, next        mode.Point
 	dEta             []float64 // length n
 	gram, s, b, tmp  *dense.Matrix
-	gramFor          float64 // quadratic: the dispersion that gram was made with, 0 = none
+	gramFor          float64 // quadratic: the dispersion of gram, 0 = none
 	negative         int     // rows of negative curvature
-	floored          bool    // they count as flat, as B is not positive definite with them
+	floored          bool    // they count as flat, because B is not positive definite with them
 	total            int     // steps in all runs
 }
 
@@ -57,8 +57,8 @@ func (s *solver) predictor(dst, u []float64) {
 	dense.Gemv(dst, s.z, s.v)
 }
 
-// curvature sets S and the factor of B for W as it is. Negative W enter with their
-// sign if B is positive definite with them, else as 0.
+// curvature sets S and the factor of B for the present W. Negative W keep their sign if B is
+// positive definite with them, otherwise they count as 0.
 func (s *solver) curvature() error {
 	s.negative, s.floored = 0, false
 	for _, w := range s.now.Curv {
@@ -95,7 +95,7 @@ func (s *solver) factor() error {
 	dense.Mul(s.tmp, s.t, s.gram)
 	dense.MulTB(s.s, s.tmp, s.t)
 	k := s.s.Rows
-	for i := range k { // the two products round apart: one triangle rules
+	for i := range k { // the two products round differently: make it symmetric
 		s.data.Stop.Check()
 		for j := range i {
 			s.s.Row(j)[i] = s.s.Row(i)[j]
@@ -113,14 +113,14 @@ func (s *solver) factor() error {
 
 var errStart = errors.New("the log likelihood is not finite at the prior mean; scale the features or the offset down")
 
-// stand goes to u.
+// stand moves to u.
 func (s *solver) stand() {
 	s.predictor(s.now.Eta, s.u)
 	dense.Axpy(1, s.offset, s.now.Eta)
 	s.data.Evaluate(&s.now)
 }
 
-// run climbs from s.u to the mode; S, B and the likelihood are those there.
+// run climbs from s.u to the mode; S, B and the likelihood are then those at the mode.
 func (s *solver) run() error {
 	if s.stand(); math.IsInf(s.now.LogLik, -1) {
 		clear(s.u)
@@ -166,8 +166,8 @@ func (s *solver) Height() (logLik, penalty float64, rows int) {
 	return s.now.LogLik, 0.5 * dense.Dot(s.u, s.u), len(s.offset)
 }
 
-// highest goes on from the mode of run to the best one there is, and says what to say
-// about the others.
+// highest moves from the mode of run to the best one that can be found, and returns a note about
+// the others.
 func (s *solver) highest() (string, error) {
 	l, bumpy := s.data.Lik.(lik.Bumpy)
 	if !bumpy {
@@ -177,7 +177,7 @@ func (s *solver) highest() (string, error) {
 	return r.Note(), err
 }
 
-// climber is a solver as a mode.Climber.
+// climber makes a solver a mode.Climber.
 type climber struct {
 	*solver
 }
@@ -209,8 +209,8 @@ func (c *climber) Obs(i int) lik.Obs             { return c.data.Obs(i) }
 func (c *climber) Late() bool                    { return c.data.Stop.Late() }
 func (c *climber) LogEvidence() (float64, error) { return c.logZ(), nil }
 
-// logZ is Laplace's log evidence at the mode: log p(y | u) - ½ uᵀu - ½ log |B|, exact
-// for a gaussian likelihood.
+// logZ returns Laplace's log evidence at the mode: log p(y | u) - ½ uᵀu - ½ log |B|, exact for a
+// gaussian likelihood.
 func (s *solver) logZ() float64 {
 	return s.now.LogLik - 0.5*dense.Dot(s.u, s.u) - 0.5*dense.LogDet(s.b)
 }

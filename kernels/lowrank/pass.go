@@ -17,22 +17,22 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Pass is what one of the passes over rows, which are not kept, adds up for a low-rank fit. The
+// Pass is the sum of one of several passes over rows, which are not kept, for a low-rank fit. The
 // first one (stage 0) counts, and finds the scales of numbers. The PowerIterations + 2 passes after
 // it find the directions, as SVD does,
 //
 //	W = orth(Xᵀ X Ω),   q times W = orth(Xᵀ X W),   WᵀXᵀX W = R diag(S²) Rᵀ,   U = W R,
 //
-// and each later one is a step of Newton's method in the coordinates that are left: it has value,
-// slope and curvature of the log likelihood at a point. A pass begins with the merged state of the
-// pass before, its Before; passes over parts of the rows that begin with one state merge to that
-// over all of them, whatever the parts and their order, to rounding.
+// and each later one is a Newton step in the remaining coordinates: it sums value, slope and curvature
+// of the log likelihood at a point. A pass starts from the merged state of the previous pass, its
+// Before; passes over parts of the rows that start from the same state merge to the pass over all of
+// them, for any parts in any order, up to rounding.
 //
-// The result is that of Fit with the rows kept but for rounding, which squares of singular values
-// have twice: directions of less than 1e-7 of the largest singular value are none.
+// The result is that of Fit with the rows kept, up to rounding errors, which squared singular values
+// double: directions below 1e-7 of the largest singular value are left out.
 //
-// Memory: 16 p l bytes for p features and l = Rank + Oversample directions, as much a thread. Cost
-// of a row of k entries: 4 k l operations where directions are sought, then 2 k l + l².
+// Memory: 16 p l bytes for p features and l = Rank + Oversample directions, as much per thread. Cost
+// of a row of k entries: 4 k l operations while directions are sought, then 2 k l + l².
 //
 // Source: Halko, Martinsson and Tropp (2011), remark 4.3; Trippe et al. (2019).
 type Pass struct {
@@ -42,39 +42,39 @@ type Pass struct {
 	counted kernels.Counted
 	totals  kernels.Totals // Columns are those of counted
 
-	// What the passes before found, by feature number where it is by feature.
-	before   int64 // their rows
+	// Results of the previous passes, by feature number if by feature.
+	before   int64 // number of their rows
 	known    []kernels.FitColumn
-	same     *kernels.Schema // of rows that have these columns
+	same     *kernels.Schema // of rows that were checked to have these columns
 	dirs     *dense.Matrix   // directions on standardised columns, 0 for the intercept: p x l
-	singular []float64       // their singular values, where these are known
-	next     float64         // and the one after them
+	singular []float64       // their singular values, if known
+	next     float64         // and the next one
 	exact    bool
 	clamped  int
 	at       []float64 // the point, by direction, the intercept first
-	u        []float64 // and in the coordinates that have N(0, I)
-	from     []float64 // that of the pass before, nil for none, and the log posterior there
+	u        []float64 // and in the coordinates with prior N(0, I)
+	from     []float64 // that of the previous pass, nil for none, and the log posterior there
 	height   float64
 
 	// Sums.
-	sketch  *dense.Matrix // Xᵀ X of the directions: p x l
+	sketch  *dense.Matrix // Xᵀ X times the directions: p x l
 	slope   []float64     // of the log likelihood at the point, by coordinate
 	gram    *dense.Matrix // minus its curvature
 	logLik  float64
 	pearson lik.Pearson
 
-	model *kernels.Model // nil after decoding: no more rows
+	model *kernels.Model // nil after decoding: no more rows can be added
 	scale rowScale
 	work  rowWork
 }
 
-// head is what passes must agree in.
+// head is what passes must have in common.
 type head struct {
 	tally.Head
 	standardize           bool
 	rank, oversample, pow int
 	seed                  uint64
-	prior                 string // the point is kept in its coordinates
+	prior                 string // the point is in its coordinates
 }
 
 func (h head) String() string {
@@ -88,7 +88,7 @@ func headOf(m *kernels.Model) head {
 		rank: kernels.Or(o.Rank, 50), oversample: o.Oversample.Or(10), pow: o.PowerIterations.Or(2), seed: o.Seed, prior: priorText(m)}
 }
 
-// priorText tells priors apart: the default one in words, the others by a hash.
+// priorText identifies priors: the default one in words, others by a hash.
 func priorText(m *kernels.Model) string {
 	text := fmt.Sprintf("N(%v, %v)", m.Prior.Mean, m.Prior.Variance)
 	if !m.NoIntercept {
@@ -103,7 +103,7 @@ func priorText(m *kernels.Model) string {
 	return text
 }
 
-// rowScale brings rows to the columns of the problem.
+// rowScale transforms rows to the columns of the problem.
 type rowScale struct {
 	lik                      lik.Likelihood
 	scale, shift, fill, base []float64 // base is the prior mean
@@ -113,7 +113,7 @@ type rowScale struct {
 	based                    bool     // some of base are not 0
 }
 
-// rowWork is memory for a row.
+// rowWork is scratch memory for a row.
 type rowWork struct {
 	tally tally.Work
 	out   []float64 // of a batch: NaN for rows that are left out
@@ -125,9 +125,9 @@ type rowWork struct {
 // maxPassNumbers bounds features times directions: 2 GiB for each of the two matrices.
 const maxPassNumbers = 1 << 28
 
-// NewPass is a pass without rows: the first one, or with Model.Before that after it.
-// Errors: a model whose parameters but a gaussian dispersion are learnt, or whose likelihood may
-// have several modes; a Before that is none, or of another model; the cause of ctx when it is
+// NewPass returns a pass without rows: the first one, or with Model.Before the next one.
+// Errors: a model that learns parameters other than a gaussian dispersion, or whose likelihood may
+// have several modes; a Before that is not a pass, or of another model; the cause of ctx if it is
 // cancelled.
 func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
 	halt := stop.Watch(ctx, 0)
@@ -139,7 +139,7 @@ func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
 	if m.Before != nil {
 		var before *Pass
 		var err error
-		halt.Beside(func() { before, err = DecodePass(m.Before) }) // some gigabytes
+		halt.Beside(func() { before, err = DecodePass(m.Before) }) // it may be some gigabytes
 		if err != nil {
 			return nil, &argument.Error{Name: "around", Err: err}
 		}
@@ -189,14 +189,14 @@ func knownError(what string) error {
 	return &argument.Error{Name: "prior_variance", Found: "0 for " + what, Why: "passes of lowrank have no weights that are known"}
 }
 
-// grow makes room for the features that joined.
+// grow makes room for features that were added.
 func (s *Pass) grow() {
 	if more := s.dict.Len() - len(s.totals.Numbers); more > 0 {
 		s.totals.Numbers = append(s.totals.Numbers, make([]kernels.NumberTotals, more)...)
 	}
 }
 
-// forced is how many coordinates are no directions: the intercept's.
+// forced returns how many coordinates are not directions: the intercept's.
 func (s *Pass) forced() int {
 	if s.NoIntercept {
 		return 0
@@ -204,13 +204,13 @@ func (s *Pass) forced() int {
 	return 1
 }
 
-// seeks says whether directions are sought.
+// seeks reports whether directions are sought.
 func (s *Pass) seeks() bool { return s.stage > 0 && s.stage <= s.pow+2 }
 
-// steps says whether the pass is a step of Newton's method.
+// steps reports whether the pass is a Newton step.
 func (s *Pass) steps() bool { return s.stage > s.pow+2 }
 
-// after is the pass that begins with s, the state of all rows, under model m.
+// after returns the pass that starts from s, the state of all rows, under model m.
 func (s *Pass) after(halt *stop.Stop, m *kernels.Model) (*Pass, error) {
 	if h := headOf(m); h != s.head {
 		return nil, fmt.Errorf("the pass before was made with other options: %v; found %v", s.head, h)
@@ -242,7 +242,7 @@ func (s *Pass) after(halt *stop.Stop, m *kernels.Model) (*Pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.dirs.Stop = nil // rows come under contexts of their own
+	d.dirs.Stop = nil // rows come with contexts of their own
 	k := d.dirs.Cols
 	if d.steps() {
 		k += d.forced()
@@ -254,7 +254,7 @@ func (s *Pass) after(halt *stop.Stop, m *kernels.Model) (*Pass, error) {
 	return d, nil
 }
 
-// whole reports a pass of other rows than the one before.
+// whole returns an error if the pass had other rows than the previous one.
 func (s *Pass) whole() error {
 	if s.stage > 0 && s.before != s.totals.Rows {
 		return fmt.Errorf("its pass had %d rows, and the one before that %d: passes take all rows, and the same", s.totals.Rows, s.before)
@@ -262,7 +262,7 @@ func (s *Pass) whole() error {
 	return nil
 }
 
-// draw sets the directions that the first sketch is of.
+// draw sets the directions of the first sketch.
 func (s *Pass) draw(p *passProblem) error {
 	least := int(min(int64(p.P-s.forced()), s.before))
 	m := min(s.rank, least)
@@ -288,19 +288,19 @@ func (s *Pass) draw(p *passProblem) error {
 	return nil
 }
 
-// Features are numbered by the dictionary.
+// Features returns the dictionary that numbers the features.
 func (s *Pass) Features() *kernels.Dict { return &s.dict }
 
-// Skip counts rows that were left out.
+// Skip counts n rows as left out.
 func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
 
-// Counts are the rows, and those that were left out.
+// Counts returns the number of rows, and of those that were left out.
 func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
 
-// Columns are those of the rows, nil where none are remembered.
+// Columns returns the columns of the rows, nil if none are remembered.
 func (s *Pass) Columns() []kernels.FitColumn { return s.counted.Columns() }
 
-// Size is the memory held, in bytes.
+// Size returns the memory held, in bytes.
 func (s *Pass) Size() int64 {
 	size := s.dict.Size() + 8*int64(7*cap(s.totals.Numbers)+4*len(s.scale.scale)) + 500
 	for _, m := range []*dense.Matrix{s.dirs, s.sketch, s.gram} {
@@ -311,7 +311,7 @@ func (s *Pass) Size() int64 {
 	return size
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (s *Pass) Clone() *Pass {
 	c := *s
 	c.dict, c.counted = s.dict.Clone(), s.counted.Clone()
@@ -326,9 +326,9 @@ func (s *Pass) Clone() *Pass {
 	return &c
 }
 
-// Update adds the rows of b. With skip, rows outside the support are counted and left out,
-// else the first one ends the update with an error that Is kernels.ErrRow.
-// Errors: features that the pass before did not meet, columns of it that are not there.
+// Update adds the rows of b. With skip, rows outside the support are counted and left out;
+// otherwise the first one ends the update with an error that Is kernels.ErrRow.
+// Errors: features that the previous pass did not have, missing columns that it had.
 func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -364,7 +364,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 	b.Turn()
 	excess := lik.PearsonOf(s.model.Lik)
 	for i := range n {
-		halt.Check() // a row can be a million products
+		halt.Check() // a row can take a million products
 		if w.out[i] != w.out[i] {
 			continue
 		}
@@ -382,7 +382,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		}
 		if s.scale.located {
 			o.Y = (o.Y - s.scale.origin) / s.scale.unit
-		} else if s.scale.origin != 0 { // of link log
+		} else if s.scale.origin != 0 { // link log
 			o.Y /= math.Exp(s.scale.origin)
 		}
 		s.addLikelihood(o, eta)
@@ -390,7 +390,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 	return nil
 }
 
-// checkColumns reports a column of the pass before that rows do not have.
+// checkColumns returns an error if rows lack a column of the previous pass.
 func (s *Pass) checkColumns(of *kernels.Schema) error {
 	if of == nil || of == s.same {
 		return nil
@@ -404,8 +404,8 @@ func (s *Pass) checkColumns(of *kernels.Schema) error {
 	return nil
 }
 
-// project sets the entries of a row on the columns of the problem and its coordinates, and returns
-// the predictor at the prior mean.
+// project sets the entries of a row in the columns of the problem and its coordinates, and returns the
+// predictor at the prior mean.
 func (s *Pass) project(fs []uint32, xs []float64) (base float64) {
 	w, c := &s.work, &s.scale
 	w.fs, w.xs = append(w.fs[:0], fs...), w.xs[:0]
@@ -447,7 +447,7 @@ func (s *Pass) project(fs []uint32, xs []float64) (base float64) {
 	return base
 }
 
-// addLikelihood adds the likelihood of a response at a predictor, and what it says of the coordinates.
+// addLikelihood adds the likelihood of a response at a predictor, and its derivatives in the coordinates.
 func (s *Pass) addLikelihood(o lik.Obs, eta float64) {
 	logp, d1, d2 := s.scale.lik.LogLik(o, eta)
 	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
@@ -462,9 +462,9 @@ func (s *Pass) addLikelihood(o lik.Obs, eta float64) {
 	}
 }
 
-// Merge adds the rows of src, a pass of the same stage; src is not changed.
-// Errors: one of another model, that began with another state, or with columns of another kind; the cause of ctx, which leaves s
-// half merged.
+// Merge adds the rows of src, a pass of the same stage; src is not changed. Errors: a pass of another
+// model, from another state, or with columns of another kind; the cause of ctx, which leaves s
+// partly merged.
 func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -512,10 +512,10 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	return nil
 }
 
-// manyNames are joined beside who waits for it: a million takes some tenths of a second.
+// manyNames is how many names are merged without blocking the caller: a million take tenths of a second.
 const manyNames = 1 << 17
 
-// equal says whether a and b, which s ends, have the same entries.
+// equal reports whether a and b have the same entries; s may end it.
 func equal(s *stop.Stop, a, b *dense.Matrix) bool {
 	if a.Rows != b.Rows || a.Cols != b.Cols {
 		return false

@@ -8,12 +8,12 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// PassMark begins a pass in bytes; the last one is the version of the layout.
+// PassMark begins an encoded pass; its last byte is the version of the layout.
 const PassMark = "bglm directions\x02"
 
 var errPass = errors.New("the bytes are no pass of lowrank of bglm, or were cut or changed on their way")
 
-// Bytes is the pass in bytes, equal on all machines, that DecodePass reads (package wire).
+// Bytes encodes the pass, equally on all machines, for DecodePass (package wire).
 func (s *Pass) Bytes() []byte {
 	w := wire.New(PassMark, s.Size())
 	w.Head(s.Head)
@@ -42,8 +42,8 @@ func (s *Pass) Bytes() []byte {
 	return w.Sum()
 }
 
-// DecodePass reads Bytes. It may be merged, solved and gone on from, but learns from no more rows.
-// Errors: bytes that are none, or of another version.
+// DecodePass reads Bytes. The pass may be merged, solved and continued, but accepts no more rows.
+// Errors: bytes that are not a pass, or of another version.
 func DecodePass(b []byte) (*Pass, error) {
 	r, err := wire.Open(b, PassMark, errPass)
 	if err != nil {
@@ -78,7 +78,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	return s, nil
 }
 
-// sound says whether the parts of a pass have the sizes that its stage asks for.
+// sound reports whether the parts of a pass have the sizes that its stage requires.
 func (s *Pass) sound() bool {
 	p := s.dict.Len()
 	const most = 1 << 20 // beyond what options allow

@@ -14,15 +14,15 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// passTol is from how many posterior deviations to the mode on a pass is near enough: its
-// step ends at the square of that.
+// passTol is the distance to the mode, in posterior standard deviations, at which a pass has
+// converged: its step ends at the square of that.
 const passTol = 1e-6
 
-// rankTol is the least singular value, as a share of the largest one, that its square in rounded
-// sums tells from 0.
+// rankTol is the least singular value, relative to the largest one, whose square can be
+// distinguished from 0 in rounded sums.
 const rankTol = 1e-7
 
-// passProblem is a pass on the scales of the problem.
+// passProblem is a pass in the scales of the problem.
 type passProblem struct {
 	*kernels.Problem
 	s    *Pass
@@ -30,7 +30,7 @@ type passProblem struct {
 	fill []float64
 }
 
-// problem is that of the rows of s, all of them.
+// problem returns the problem of all rows of s.
 func (s *Pass) problem(halt *stop.Stop, m *kernels.Model) (*passProblem, error) {
 	t, d := s.totals, s.dict.Clone()
 	t.Numbers, t.Columns = slices.Clone(t.Numbers), s.counted.Columns()
@@ -54,7 +54,7 @@ func (s *Pass) problem(halt *stop.Stop, m *kernels.Model) (*passProblem, error) 
 	return &passProblem{q, s, std, fill}, nil
 }
 
-// rowScale sets what brings rows to the columns of the problem.
+// rowScale sets the transformation of rows to the columns of the problem.
 func (p *passProblem) rowScale(c *rowScale, features int) error {
 	c.scale, c.shift, c.base, c.fill = slices.Repeat([]float64{1}, features), make([]float64, features), make([]float64, features), make([]float64, features)
 	copy(c.fill, p.fill)
@@ -70,7 +70,7 @@ func (p *passProblem) rowScale(c *rowScale, features int) error {
 	return nil
 }
 
-// spanned is an orthonormal basis of the sketch.
+// spanned returns an orthonormal basis of the sketch.
 func (p *passProblem) spanned() (*dense.Matrix, error) {
 	out := p.Matrix(p.s.sketch.Rows, p.s.sketch.Cols)
 	for j := range out.Rows {
@@ -79,7 +79,7 @@ func (p *passProblem) spanned() (*dense.Matrix, error) {
 	}
 	f := p.s.forced()
 	part := out.Slice(f, out.Rows, 0, out.Cols)
-	y := part.Clone() // the intercept is no part of it
+	y := part.Clone() // the intercept is not part of it
 	moderate(y)
 	if err := orthonormalise(y, 2); err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (p *passProblem) spanned() (*dense.Matrix, error) {
 	return out, nil
 }
 
-// decompose gives d the leading right singular vectors and their singular values: the basis W of
-// the pass turned by the eigenvectors of WᵀXᵀXW.
+// decompose sets the leading right singular vectors and their singular values of d: the basis W of
+// the pass times the eigenvectors of WᵀXᵀXW.
 func (p *passProblem) decompose(d *Pass) error {
 	s := p.s
 	l := s.dirs.Cols
@@ -114,7 +114,7 @@ func (p *passProblem) decompose(d *Pass) error {
 	if err != nil {
 		return err
 	}
-	turn := p.Matrix(l, l) // by falling eigenvalue
+	turn := p.Matrix(l, l) // by decreasing eigenvalue
 	var all []float64
 	for c := range l {
 		from := l - 1 - c
@@ -143,7 +143,7 @@ func (p *passProblem) decompose(d *Pass) error {
 	return nil
 }
 
-// reduced is the coordinates of the directions of d under the prior.
+// reduced returns the coordinates of the directions of d under the prior.
 func (p *passProblem) reduced(d *Pass) (*Reduced, error) {
 	f := d.forced()
 	r := &Reduced{of: p.Problem, rows: int(p.s.totals.Rows), Forced: f, Clamped: d.clamped, Factors: &Factors{S: d.singular, Next: d.next, Exact: d.exact}}
@@ -159,14 +159,14 @@ func (p *passProblem) reduced(d *Pass) (*Reduced, error) {
 	return r, r.coordinates(p.Normal)
 }
 
-// stand puts the point of d at u.
+// stand moves the point of d to u.
 func (r *Reduced) stand(d *Pass, u []float64) {
 	d.u, d.at = u, make([]float64, len(u))
 	dense.GemvT(d.at, r.T, u)
 }
 
-// start puts the point of d at the prior mean, or where the intercept alone has the mean response
-// of a log link.
+// start sets the point of d to the prior mean or, with a log link, to where the intercept alone gives
+// the mean response.
 func (p *passProblem) start(d *Pass) error {
 	r, err := p.reduced(d)
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *passProblem) start(d *Pass) error {
 	return nil
 }
 
-// newton is Newton's step of a pass in the coordinates of r, by the eigenvectors of the curvature:
+// newton is the Newton step of a pass in the coordinates of r, by the eigenvectors of the curvature:
 // S = T G Tᵀ = V diag(e) Vᵀ.
 type newton struct {
 	p       *passProblem
@@ -199,7 +199,7 @@ type newton struct {
 	slope   []float64 // Vᵀ T g
 	u       []float64 // Vᵀ u
 	squares float64   // Gaussian: Σ w (y - η)² at the point
-	noise   float64   // the dispersion that these are of
+	noise   float64   // the dispersion to which these belong
 }
 
 func (p *passProblem) newton() (*newton, error) {
@@ -241,11 +241,11 @@ func (p *passProblem) newton() (*newton, error) {
 	return n, nil
 }
 
-// height is the log posterior at the point, but for a constant.
+// height returns the log posterior at the point, up to a constant.
 func (n *newton) height() float64 { return n.p.s.logLik - 0.5*dense.Dot(n.u, n.u) }
 
-// step is the change to the mode of the parabola, of a gaussian under another dispersion, and the
-// log evidence by it.
+// step returns the step to the mode of the parabola, for a gaussian under another dispersion, the
+// distance to that mode and the log evidence there.
 func (n *newton) step(noise float64) (step []float64, distance, logZ float64) {
 	by := n.noise / noise
 	logZ = n.p.s.logLik
@@ -263,7 +263,7 @@ func (n *newton) step(noise float64) (step []float64, distance, logZ float64) {
 	return step, math.Sqrt(rise), logZ + 0.5*rise
 }
 
-// back leads from a point that is worse than the one before part of the way to it.
+// back returns a point part of the way from the previous point, if the present one is worse.
 func (n *newton) back() (u []float64, is bool) {
 	s := n.p.s
 	h := n.height()
@@ -281,7 +281,7 @@ func (n *newton) back() (u []float64, is bool) {
 	return u, true
 }
 
-// onward puts the point of d where the step of the pass ends.
+// onward sets the point of d to the end of the pass's step.
 func (p *passProblem) onward(d *Pass) error {
 	n, err := p.newton()
 	if err != nil {
@@ -305,13 +305,13 @@ func (p *passProblem) onward(d *Pass) error {
 	return nil
 }
 
-// Solve is the fit after the step of the pass, under model m, whose options are those that the
-// passes were made with: the prior while directions are sought. It has converged, and is that of
-// the rows kept, where the point was within tol (1e-6) deviations of the mode. Its status says no
-// bound on the mean, for which Fit asks the rows.
-// distance is that to the mode, as the curvature has it; NaN where there is none yet.
+// Solve returns the fit after the step of the pass, under model m, whose options must be those of the
+// passes: the prior while directions are sought. It has converged, and is the fit with the rows kept,
+// if the point was within tol (1e-6) standard deviations of the mode. Its status has no bound on the
+// mean, which requires the rows (Fit). distance is that to the mode, by the curvature; NaN if there is
+// none yet.
 // Errors: a model that differs from that of the pass, a point where the likelihood is not finite;
-// the cause of ctx when it is cancelled.
+// the cause of ctx if it is cancelled.
 func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, distance float64, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -411,13 +411,13 @@ func (p *passProblem) fit() (f *kernels.Fit, distance float64, err error) {
 	return f, distance, nil
 }
 
-// learnsNoise says whether the dispersion is learnt.
+// learnsNoise reports whether the dispersion is learnt.
 func (s *Pass) learnsNoise(p *passProblem) bool {
 	_, ok := p.Lik.(lik.Dispersed)
 	return ok && p.Options.AutoDispersion && s.totals.Rows > 0
 }
 
-// learn is the dispersion of the highest evidence, and its degrees of freedom there.
+// learn returns the dispersion of highest evidence, and its degrees of freedom.
 func (n *newton) learn() (noise, nu float64, err error) {
 	best := math.Inf(-1)
 	value := func(x []float64) (float64, bool, error) {

@@ -11,43 +11,43 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// FullLimit is the largest number of weights for which a full covariance is made: its
-// factor needs 8 p² bytes and p³/3 operations.
+// FullLimit is the largest number of weights for which a full covariance is computed: its factor
+// needs 8 p² bytes and p³/3 operations.
 const FullLimit = 8000
 
-// maxNumbers bounds the rows and features times the vectors of the decomposition, of
-// which up to four such blocks are in memory: 16 GiB.
+// maxNumbers bounds rows plus features, times the vectors of the decomposition; up to four such
+// blocks are in memory: 16 GiB.
 const maxNumbers = 1 << 29
 
-// Reduced is a problem in the k coordinates that its low-rank likelihood sees. With
-// Σ0 = C Cᵀ the prior's covariance, Ũ the directions kept (p x k: a unit vector for
-// the intercept, then U) and H an orthonormal basis of Cᵀ Ũ,
+// Reduced is a problem in the k coordinates that its low-rank likelihood depends on. With
+// Σ0 = C Cᵀ the prior's covariance, Ũ the directions kept (p x k: a unit vector for the
+// intercept, then U) and H an orthonormal basis of Cᵀ Ũ,
 //
 //	w = μ0 + C b,   b ~ N(0, I),   u = Hᵀb ~ N(0, I),   s = Offset + Z Tᵀu,
 //
-// T = HᵀCᵀŨ. What lies outside H keeps its prior, so the posterior mean of the weights
-// is μ0 + C H E[u] = μ0 + Σ0 Ũ (ŨᵀΣ0Ũ)⁻¹ E[γ - Ũᵀμ0] in the paper's γ = Ũᵀw: it is Ũγ
-// only for an isotropic prior of mean 0.
+// T = HᵀCᵀŨ. Whatever is outside H keeps its prior, so the posterior mean of the weights is
+// μ0 + C H E[u] = μ0 + Σ0 Ũ (ŨᵀΣ0Ũ)⁻¹ E[γ - Ũᵀμ0] in the paper's γ = Ũᵀw: it is Ũγ only for an
+// isotropic prior of mean 0.
 type Reduced struct {
 	*Factors               // of the design without the forced columns
-	Forced   int           // leading columns outside the decomposition: 1 with an intercept, else 0
-	Clamped  int           // the rank asked for where min(n, d) is less, else 0
+	Forced   int           // leading columns outside the decomposition: 1 with an intercept, otherwise 0
+	Clamped  int           // the requested rank if min(n, d) is less, otherwise 0
 	Z        *dense.Matrix // X Ũ, n x k: the forced columns, then X U
 	H        *dense.Matrix // p x k
 	T        *dense.Matrix // k x k
 	Offset   []float64     // the predictor at u = 0
 	Prior    *gauss.Normal // of the weights
 	root     *gauss.Root   // C
-	rounded  int           // variances that the latest lift held up, see shrink
+	rounded  int           // number of variances that the latest lift raised, see shrink
 	of       *kernels.Problem
-	rows     int           // of the problem, also where they are not kept
+	rows     int           // of the problem, even if they are not kept
 	basis    *dense.Matrix // Ũ
 }
 
-// Reduce decomposes the design of p, with the rank, oversampling, power iterations and
-// seed of its options, and whitens what is left by the prior.
+// Reduce decomposes the design of p, with the rank, oversampling, power iterations and seed of
+// its options, and whitens the result by the prior.
 //
-// Cost: that of SVD, and O((n + p) k²); O(p² k) under a full prior.
+// Cost: that of SVD, and O((n + p) k²); O(p² k) with a full prior.
 // Errors: those of SVD and of the prior, more than 2^29 numbers to keep.
 func Reduce(p *kernels.Problem) (*Reduced, error) {
 	if err := p.Check(); err != nil {
@@ -100,7 +100,7 @@ func optionsOf(p *kernels.Problem) Options {
 	return Options{Rank: o.Rank, Oversample: o.Oversample, PowerIterations: o.PowerIterations, Seed: o.Seed, Stop: p.Stop}
 }
 
-// nameKey is FNV-1a of a name: the same on all machines and in all orders of columns.
+// nameKey returns the FNV-1a hash of a name: the same on all machines and for all orders of columns.
 func nameKey(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {
@@ -109,7 +109,7 @@ func nameKey(name string) uint64 {
 	return h
 }
 
-// tooMany reports a decomposition of more than maxNumbers.
+// tooMany returns an error for a decomposition of more than maxNumbers.
 func tooMany(p *kernels.Problem) error {
 	least := min(p.N, p.P)
 	if least > 0 && p.Name(0) == kernels.Intercept {
@@ -122,10 +122,10 @@ func tooMany(p *kernels.Problem) error {
 	return nil
 }
 
-// K is the number of coordinates.
+// K returns the number of coordinates.
 func (r *Reduced) K() int { return r.basis.Cols }
 
-// whiten sets all that depends on the prior.
+// whiten sets everything that depends on the prior.
 func (r *Reduced) whiten(prior *gauss.Normal) error {
 	p := r.of
 	if err := r.coordinates(prior); err != nil {
@@ -141,7 +141,7 @@ func (r *Reduced) whiten(prior *gauss.Normal) error {
 	return nil
 }
 
-// coordinates sets what depends on the prior, but for the rows.
+// coordinates sets what depends on the prior but not on the rows.
 func (r *Reduced) coordinates(prior *gauss.Normal) error {
 	p := r.of
 	r.Prior = prior
@@ -160,8 +160,8 @@ func (r *Reduced) coordinates(prior *gauss.Normal) error {
 	return nil
 }
 
-// Problem is the reduced problem for any batch engine: dense columns 0..k-1 with
-// independent N(0, 1) priors, the rows of the original. It has no names.
+// Problem returns the reduced problem for any batch engine: dense columns 0..k-1 with independent
+// N(0, 1) priors, and the rows of the original. It has no names.
 // Cost: 20 n k bytes.
 func (r *Reduced) Problem() *kernels.Problem {
 	p, k := r.of, r.K()
@@ -186,13 +186,13 @@ func (r *Reduced) Weights(dst, u []float64) {
 	}
 }
 
-// Lift is the Gaussian over the weights that u has. With Cov u = V diag(1 - e) Vᵀ its
-// covariance is Σ0 - F Fᵀ, F = C H V diag(e)^½, kept in that form (gauss.LowRank) when
-// the prior is diagonal or low rank and k < p; else it is full.
+// Lift returns the Gaussian over the weights for a Gaussian u. With Cov u = V diag(1 - e) Vᵀ its
+// covariance is Σ0 - F Fᵀ, F = C H V diag(e)^½, in that form (gauss.LowRank) if the prior is
+// diagonal or low rank and k < p; otherwise it is full.
 //
-// A direction of u may have more variance than the prior's 1 only in a full
-// covariance: up to FullLimit weights the result is made full for it, beyond that the
-// variance is held at the prior's and held counts the directions.
+// Only a full covariance can represent a direction of u with more variance than the prior's 1:
+// up to FullLimit weights the result is full then, beyond that the variance is held at the
+// prior's, and held counts these directions.
 //
 // Cost: O(p k²), full O(p³). Errors: a full prior of more than FullLimit weights.
 func (r *Reduced) Lift(u *gauss.Normal) (w *gauss.Normal, held int, err error) {
@@ -259,7 +259,7 @@ func (r *Reduced) lift(u []float64, v *dense.Matrix, gone, keep []float64) (w *g
 	return w, wider, err
 }
 
-// rankAfter is the rank of the low-rank form.
+// rankAfter returns the rank of the low-rank form.
 func (r *Reduced) rankAfter() int {
 	if r.Prior.Form == gauss.LowRank {
 		return r.Prior.F.Cols + r.K()
@@ -267,9 +267,8 @@ func (r *Reduced) rankAfter() int {
 	return r.K()
 }
 
-// shrink scales the rows of F down where rounding leaves a variance d - |F_j|² below
-// what the difference resolves, and counts them; diag(d) - F Fᵀ stays positive
-// semidefinite by it.
+// shrink scales down the rows of F if rounding leaves a variance d - |F_j|² below what the
+// difference resolves, and counts them; diag(d) - F Fᵀ thus stays positive semidefinite.
 func shrink(d []float64, f *dense.Matrix) (rows int) {
 	for j, v := range d {
 		f.Stop.Row(j)
@@ -286,7 +285,7 @@ func shrink(d []float64, f *dense.Matrix) (rows int) {
 	return rows
 }
 
-// liftFull is the lifted Gaussian as a Cholesky factor. The inner covariance of b,
+// liftFull returns the lifted Gaussian as a Cholesky factor. The inner covariance of b,
 // I - H V diag(gone) Vᵀ Hᵀ, has the eigenvalues keep and 1, however narrow the prior.
 func (r *Reduced) liftFull(mean []float64, v *dense.Matrix, gone, keep []float64) (*gauss.Normal, error) {
 	p, k := len(mean), r.K()

@@ -11,50 +11,50 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Options of the decomposition, as in kernels.Options.
+// Options holds the options of the decomposition, as in kernels.Options.
 type Options struct {
 	Rank            int                // M, default 50
-	Oversample      kernels.Value[int] // directions found besides and given up, default 10
+	Oversample      kernels.Value[int] // additional directions that are discarded, default 10
 	PowerIterations kernels.Value[int] // default 2
 	Seed            uint64
-	// Key tells the columns apart for what is drawn, whatever their order: a hash of their names.
-	// nil: their places.
+	// Key identifies columns for the random draws, whatever their order: a hash of their names;
+	// nil uses their positions.
 	Key  func(j int) uint64
 	Stop *stop.Stop // may end it; nil = never
 }
 
 // Factors is X ≈ V diag(S) Uᵀ, n x d, of M terms.
 type Factors struct {
-	// U, d x M, has orthonormal columns: right singular vectors by falling singular
-	// value, the entry of largest size in each positive (the first one of equals).
+	// U, d x M, has orthonormal columns: the right singular vectors by decreasing singular
+	// value, each with its largest entry in size positive (the first one of equals).
 	U *dense.Matrix
 	// XU is X U, n x M. Its columns are V diag(S).
 	XU *dense.Matrix
 	S  []float64
-	// Next estimates λ(M+1), the norm of X - X U Uᵀ, from the oversampled directions.
-	// It never exceeds the true value but for rounding; it is exact, and may be 0,
-	// where Exact says that the directions searched span all rows. NaN: not known,
-	// as nothing was oversampled.
+	// Next estimates λ(M+1), the norm of X - X U Uᵀ, from the oversampled directions. It never
+	// exceeds the true value except by rounding; it is exact, and may be 0, if Exact reports
+	// that the directions searched span all rows. NaN means not known, because nothing was
+	// oversampled.
 	Next  float64
 	Exact bool
 }
 
 var errOverflow = errors.New("the features are too large: products of the design overflow; scale them down")
 
-// SVD is a randomised truncated singular value decomposition. With l = Rank +
-// Oversample random directions Ω (d x l),
+// SVD computes a randomised truncated singular value decomposition. With l = Rank + Oversample
+// random directions Ω (d x l),
 //
 //	W = orth(Xᵀ X Ω),   q times: W = orth(Xᵀ X W),   X W = V diag(S) Rᵀ,   U = W R,
 //
-// of which the leading Rank terms are kept. A rank above min(n, d), or above the
-// number of singular values that are not rounding of 0, is lowered to it.
+// of which the leading Rank terms are kept. A rank above min(n, d), or above the number of
+// singular values that are not just rounding errors, is lowered to it.
 //
-// The result is a function of the matrix and the options alone: it does not depend on
-// the number of processors, and on whether the matrix is sparse, on the order of its rows and
-// on whether they are kept (Pass) only by rounding.
+// The result is a function of the matrix and the options alone: it does not depend on the
+// number of processors, and only by rounding on whether the matrix is sparse, on the order of
+// its rows and on whether they are kept (Pass).
 //
 // Cost: 2q + 3 products with X, 2 l operations per entry each, and O((n + d) l²).
-// Errors: entries so large, or not finite, that products overflow.
+// Errors: entries that are not finite or so large that products overflow.
 //
 // Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.1 applied to Xᵀ, so
 // that X U comes out exactly.
@@ -76,7 +76,7 @@ func SVD(x *design.Columns, o Options) (*Factors, error) {
 	x.MulMat(y, w)
 	moderate(y)
 	x.MulTMat(w, y)
-	// On the way a rough basis will do, which only keeps the columns apart.
+	// Until the end a rough basis is enough, which only keeps the columns apart.
 	for range o.PowerIterations.Or(2) {
 		if err := orthonormalise(w, 1); err != nil {
 			return nil, err
@@ -143,7 +143,7 @@ func (f *Factors) fixSigns() {
 	flip(f.XU)
 }
 
-// draw fills w with standard normals, those of a column of X by its key.
+// draw fills w with standard normals, where those for a column of X depend on its key.
 func draw(w *dense.Matrix, o Options) {
 	key := o.Key
 	if key == nil {
@@ -160,7 +160,7 @@ func draw(w *dense.Matrix, o Options) {
 	})
 }
 
-// moderate divides by what is too large or too small to be squared.
+// moderate divides by the largest entry if its square would overflow or underflow.
 func moderate(y *dense.Matrix) {
 	top := 0.0
 	for i := range y.Rows {
@@ -178,8 +178,8 @@ func moderate(y *dense.Matrix) {
 	}
 }
 
-// rightSVD gives the singular values of the n x l matrix y, n >= l, and its right
-// singular vectors as columns: those of R in y = Q R. Errors are of size eps s[0].
+// rightSVD returns the singular values of the n x l matrix y, n >= l, and its right singular
+// vectors as columns: those of R in y = Q R. Errors are of size eps s[0].
 func rightSVD(y *dense.Matrix) ([]float64, *dense.Matrix, error) {
 	q := y.Clone()
 	if err := orthonormalise(q, 2); err != nil {
