@@ -14,24 +14,24 @@ import (
 // Contrast is the difference between two rows in one class.
 type Contrast struct {
 	Class string
-	// Of the class's predictor: against the reference's, which is 0, or where no class is
-	// pinned against the mean of all classes' (the latent scores of R's emmeans), since only
-	// differences between classes mean anything.
+	// Of the class's predictor: relative to the reference's, which is 0, or if no class is pinned
+	// to the mean of all classes' (the latent scores of R's emmeans), because only differences
+	// between classes are meaningful.
 	predict.Estimate
 	Positive float64
-	// Of its probability. P(> 0) differs from that of the predictor, which leaves open what
-	// the other classes do.
+	// Of its probability. P(> 0) differs from that of the predictor, which does not determine
+	// the other classes.
 	Response         predict.Estimate
 	ResponsePositive float64
 }
 
-// Contrasts is row i of b less row j by class. What the two rows share takes no part in it: a
+// Contrasts returns row i of b less row j, by class. What the two rows share cancels exactly: a
 // row less itself is exactly 0.
 //
 // Means of probabilities are those of Probabilities. Two classes are a logistic contrast
-// (predict.ContrastOf); of more, deviation, interval and P(> 0) of the probabilities are those
-// of up to 32,624 points of shifted lattices over the joint Gaussian of both rows' predictors,
-// to about 1e-3 of the deviation, the interval to about 0.01 of it.
+// (predict.ContrastOf). For more, standard deviation, interval and P(> 0) of the probabilities are
+// those of up to 32,624 points of shifted lattices over the joint Gaussian of both rows' predictors,
+// to about 1e-3 of the standard deviation, the interval to about 0.01 of it.
 //
 // Cost: that of the joint Gaussian, and 32,624 times O(C²), less for more than 17 classes:
 // milliseconds.
@@ -48,7 +48,7 @@ func (s *Scorer) Contrasts(b *kernels.Batch, i, j int, level float64) ([]Contras
 	c := len(s.Fit.Classes)
 	n := 3 * c
 	out := make([]Contrast, c)
-	still := true // nothing differs
+	still := true // no difference at all
 	pinned := slices.Contains(s.known, true)
 	each := make([]float64, c) // Σ_l cov(d_k, d_l)/C
 	all, middle := 0.0, 0.0
@@ -81,7 +81,7 @@ func (s *Scorer) Contrasts(b *kernels.Batch, i, j int, level float64) ([]Contras
 	return out, nil
 }
 
-// two are the responses of two classes.
+// two sets the responses of two classes.
 func (s *Scorer) two(out []Contrast, mean, cov []float64, level float64) error {
 	l, err := lik.New("bernoulli", "logit", lik.Params{})
 	if err != nil {
@@ -103,14 +103,14 @@ func (s *Scorer) two(out []Contrast, mean, cov []float64, level float64) error {
 	return nil
 }
 
-// mostShifts is how many shifts of the lattice a contrast takes at most, and shiftWork what
-// numbers its points may have together.
+// mostShifts is the largest number of shifts of the lattice for a contrast, and shiftWork bounds
+// how many numbers its points have in all.
 const (
 	mostShifts = 8
 	shiftWork  = 4e7
 )
 
-// many are the responses of three classes and more.
+// many sets the responses of three classes or more.
 func (s *Scorer) many(out []Contrast, mean, cov []float64, level float64) {
 	c := len(out)
 	points := differences(c, mean, rowsRoot(c, cov))
@@ -130,8 +130,8 @@ func (s *Scorer) many(out []Contrast, mean, cov []float64, level float64) {
 	}
 }
 
-// rowsRoot are 2c-2 rows of 2c numbers whose squares sum to the covariance of the two rows'
-// predictors, the common shift of each row left out: P cov P, P the two rows' I - 11ᵀ/C.
+// rowsRoot returns 2c-2 rows of 2c numbers, a root of the covariance of the two rows' predictors
+// without the common shift of each row: P cov P, P the two rows' I - 11ᵀ/C.
 func rowsRoot(c int, cov []float64) []float64 {
 	n, m := 3*c, 2*c
 	half := make([]float64, m*m)
@@ -164,7 +164,7 @@ func rowsRoot(c int, cov []float64) []float64 {
 	var es mat.EigenSym
 	dim := m - 2
 	root := make([]float64, dim*m)
-	if es.Factorize(sym, true) { // else not met: the plugin, without a deviation
+	if es.Factorize(sym, true) { // should not fail; if it does: the plugin, without a standard deviation
 		var vec mat.Dense
 		es.VectorsTo(&vec)
 		val := es.Values(nil)
@@ -178,7 +178,7 @@ func rowsRoot(c int, cov []float64) []float64 {
 	return root
 }
 
-// differences are by class draws of the probability's difference between the two rows, on a
+// differences returns, by class, draws of the difference in probability between the two rows, on a
 // lattice and its mirror image.
 func differences(c int, mean, root []float64) [][]float64 {
 	m := 2 * c

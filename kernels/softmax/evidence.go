@@ -8,9 +8,9 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// learner maximises the evidence over the prior variances, one or by group of
-// features, the same in every class. The slope is that of package laplace, with the
-// part through the mode by the third derivatives of the softmax.
+// learner maximises the evidence over the prior variances, a single one or one by group of
+// features, the same in every class. The slope is that of package laplace, with the part
+// through the mode from the third derivatives of the softmax.
 type learner struct {
 	*engine
 	mode.Groups
@@ -18,9 +18,9 @@ type learner struct {
 	newton        int
 	at            *evidence
 	w, a          []float64 // where the search starts
-	tried, kept   []float64 // the latest θ, and that whose mode that is
-	near          *nearest  // the Gaussian found last
-	beside        []float64 // and the mode beside it
+	tried, kept   []float64 // the latest θ, and that of the kept mode
+	near          *nearest  // the last Gaussian found
+	beside        []float64 // and the mode for it
 }
 
 func newLearner(e *engine) (*learner, error) {
@@ -36,11 +36,11 @@ func newLearner(e *engine) (*learner, error) {
 	return h, nil
 }
 
-// gone is with how many nats left to gain a variance goes to the end of its range: weights that
-// the data know nothing of are 0 there.
+// gone is the gain left in nats below which a variance is moved to the end of its range: weights
+// about which the data say nothing are 0 there.
 const gone = 1e-3
 
-// starts is a coarse grid where the Hessian has all curvature, else the one start.
+// starts returns a coarse grid if the Hessian has all curvature, otherwise a single start.
 func (h *learner) starts() [][]float64 {
 	if h.hessian != "full" {
 		return [][]float64{h.theta}
@@ -48,7 +48,7 @@ func (h *learner) starts() [][]float64 {
 	return h.Starts(h.theta, -1)
 }
 
-// Try is the log evidence at θ, the mode sought from where Keep was last called.
+// Try returns the log evidence at θ, searching for the mode from where Keep was last called.
 func (h *learner) Try(theta []float64) (float64, bool, error) {
 	e := h.engine
 	prior, err := h.Prior(h.engine.prior, theta)
@@ -76,7 +76,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 	return ev.log, e.search.Status == "" && h.stands(), nil
 }
 
-// Keep makes the mode that Try found the one to start from.
+// Keep makes the mode that Try found the next starting point.
 func (h *learner) Keep() {
 	h.w = append(h.w[:0], h.at.post.Mean...)
 	if h.search.space == rowSpace {
@@ -85,8 +85,8 @@ func (h *learner) Keep() {
 	}
 }
 
-// stands says whether the search over the rows ended where a is the residuals, as it is at the mode. Under
-// the widest priors a point that is as high to rounding need not have the curvature of the mode.
+// stands reports whether the search in row space ended where a equals the residuals, as at the mode. Under
+// very wide priors a point of the same height, up to rounding, need not have the curvature of the mode.
 func (h *learner) stands() bool {
 	s := h.search
 	if s.space != rowSpace {
@@ -102,12 +102,12 @@ func (h *learner) stands() bool {
 	return off <= 0.1*most
 }
 
-// farther is from how much larger logarithms of variances on the search over the rows starts with the
-// predictors of the mode that was kept. From its a they are larger as the variances are: of separated
-// rows so large that all curvature is 0, and with that every evidence near 0.
+// farther is the growth of a log variance above which the search in row space starts with the
+// predictors of the kept mode. With the same a they grow with the variances: for separated rows so
+// much that all curvature is 0, and with it every evidence near 0.
 const farther = 8
 
-// grown is how much larger a logarithm of a variance is than where Keep was last called, at most.
+// grown returns the largest growth of a log variance since the last call of Keep.
 func (h *learner) grown(theta []float64) float64 {
 	most := 0.0
 	for k, t := range h.kept {
@@ -116,7 +116,7 @@ func (h *learner) grown(theta []float64) float64 {
 	return most
 }
 
-// Slope is the derivative of the evidence and the scale that makes MacKay's step of it.
+// Slope returns the derivative of the evidence and the scale that divides it into MacKay's step.
 func (h *learner) Slope() (g, scale []float64, err error) {
 	s, ev := h.search, h.at
 	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
@@ -150,17 +150,17 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 	return g, scale, nil
 }
 
-// bend sets u_ia to the derivative of log |I + Σ0 H| in η_ia. With Q the derivative in
-// W of the row, W = ω(diag(π) - ππᵀ),
+// bend sets u_ia to the derivative of log |I + Σ0 H| in η_ia. With Q the derivative in the W of the
+// row, W = ω(diag(π) - ππᵀ),
 //
 //	u_a = ω π_a [(Q_aa - Σ_b π_b Q_bb) - 2 ((Qπ)_a - πᵀQπ)]
 //
-// and where only the diagonal of W is in H
+// and if H contains only the diagonal of W
 //
 //	u_a = ω π_a [(1 - 2π_a) Q_aa - Σ_b π_b (1 - 2π_b) Q_bb]
 func (h *learner) bend(u *dense.Matrix) {
 	s, ev := h.search, h.at
-	// A triangular root's rows of class b end with its columns.
+	// triangular: the root's rows of class b end with the columns of b.
 	triangular := ev.root != nil && ev.root == ev.post.L
 	r := 1
 	if ev.root != nil {

@@ -10,20 +10,18 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// A belief is the Gaussian taken at a point of the log posterior.
+// A belief is the Gaussian approximation at a point of the log posterior.
 type belief struct {
 	post   *gauss.Normal
 	logDet float64 // log |I + Σ0 H| for the Hessian H chosen
 	note   string
-	// root says how logDet depends on the W of a row: its derivative in W_bc
-	// is Σ_k y_bk y_ck, y_b = Σ_j x_j root's row (b, j).
-	// With split only b = c counts.
+	// root determines how logDet depends on the W of a row: its derivative in W_bc is
+	// Σ_k y_bk y_ck, where y_b = Σ_j x_j times row (b, j) of root. With split only b = c counts.
 	root  *dense.Matrix
 	split bool
 }
 
-// gaussian is the Gaussian with the chosen Hessian at weights w, where the search
-// stands.
+// gaussian returns the Gaussian with the chosen Hessian at weights w, the search's present point.
 func (e *engine) gaussian(w []float64) (*belief, error) {
 	switch e.hessian {
 	case "full":
@@ -116,8 +114,8 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 	return bl, nil
 }
 
-// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT, and of what they
-// leave of XᵀWX the diagonal.
+// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT, and the diagonal of
+// the rest of XᵀWX.
 func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	s := e.search
 	most := min(s.n*min(s.a, max(len(e.classes.Names)-1, 1)), len(w))
@@ -137,7 +135,7 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	return &belief{post: post, logDet: logDet, note: kernels.Join(low.Note, low.RestNote(e.hessian == "lowrank"))}, nil
 }
 
-// curved sets dst = H m for the Hessian H where the search stands.
+// curved sets dst = H m for the Hessian H at the search's present point.
 func (s *search) curved(dst, m *dense.Matrix) {
 	x := make([]float64, m.Rows)
 	for k := range m.Cols {
@@ -150,7 +148,7 @@ func (s *search) curved(dst, m *dense.Matrix) {
 	}
 }
 
-// hessianDiagonal is the diagonal of the Hessian at weights w, where the search stands.
+// hessianDiagonal returns the diagonal of the Hessian at weights w, the search's present point.
 func (e *engine) hessianDiagonal(w []float64) []float64 {
 	s := e.search
 	h, c := make([]float64, len(w)), make([]float64, s.n)

@@ -12,23 +12,23 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// Integration, as in package laplace: the evidence is a likelihood of the prior variances, which with
-// half-t priors of their roots gives their posterior, and the posterior of the weights is the mixture
-// over it, whose mean and covariance are kept. Where the rows hardly tell the classes apart the evidence
-// is highest at a variance of 0, under which all weights would be known.
+// Integration, as in package laplace: the evidence is a likelihood of the prior variances. With
+// half-t priors of their roots it gives their posterior, and the posterior of the weights is the
+// mixture over it, of which mean and covariance are kept. If the rows hardly distinguish the classes
+// the evidence is highest at a variance of 0, under which all weights would be known exactly.
 //
 // Source: [rue2009].
 
 const (
-	// maxWork bounds the operations of integrating as estimated: some seconds.
+	// maxWork bounds the estimated number of operations of integration: some seconds.
 	maxWork = 5e9
-	// pointSteps is how many Newton steps a point of the sum takes, and how many to the nearest Gaussian,
-	// as estimated.
+	// pointSteps is the estimated number of Newton steps for a point of the sum, and of steps to
+	// the nearest Gaussian.
 	pointSteps = 12
 )
 
 // integrate finds the posterior of the prior variances near theta and leaves the learner at its mode,
-// which it returns. nil where it is not found: the learner stays at theta.
+// which it returns. around is nil if it is not found: the learner then stays at theta.
 func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64, err error) {
 	s, o := h.search, &h.x.Options
 	one := h.work()
@@ -53,14 +53,14 @@ func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64,
 	return around, at, nil
 }
 
-// single says whether the weights' posterior is that under one value of the variances, around being what was found of
-// them, and whether that matters.
+// single reports whether the weights' posterior is that under a single value of the variances, and
+// whether that matters; around is what was found of them.
 func (h *learner) single(around *mode.Spread) bool {
 	return h.x.Options.Integrate && h.Single(around, h.at.post.Var, h.root.Of.Diag())
 }
 
-// here is the posterior of the weights where the learner stands. The nearest Gaussian is sought from the one
-// found before, moved as the mode is.
+// here returns the posterior of the weights at the learner's present point. The search for the
+// nearest Gaussian starts from the last one, moved by the change of the mode.
 func (h *learner) here() (*gauss.Normal, error) {
 	here := h.at.post
 	if !h.refines() {
@@ -94,7 +94,7 @@ func (h *learner) here() (*gauss.Normal, error) {
 	return h.near.at.post, nil
 }
 
-// events are the classes of every row, or of the rows of some panels.
+// events are the classes of all rows, or of the rows of some panels.
 type events struct {
 	*learner
 	r          *rowAverage
@@ -103,7 +103,7 @@ type events struct {
 	out        []float64
 }
 
-// events of the rows; nil where some weights are known.
+// events returns those of the rows; nil if some weights are known.
 func (h *learner) events() mode.Predictor {
 	if h.x.Knows() {
 		return nil
@@ -161,7 +161,7 @@ func (e *events) By(k kernels.PredictiveScale) []float64 {
 	return e.out
 }
 
-// work is about how many operations a point takes.
+// work returns the approximate number of operations for a point.
 func (h *learner) work() float64 {
 	s := h.search
 	n, a, d := float64(s.n), float64(s.a), float64(s.a*s.p)

@@ -12,19 +12,19 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// Known says whether the weights of class k are all known to be 0: the reference.
+// Known reports whether the weights of class k are all known to be 0: the reference.
 func (s *Scorer) Known(k int) bool { return s.known[k] }
 
-// sums are linear combinations of the weights of one class each, and of offsets: sum r of
-// class k is Σ_e x[e][r] w_{k, f[e]} + shift[r].
+// sums are linear combinations of the weights of one class each, plus offsets: sum r of class k is
+// Σ_e x[e][r] w_{k, f[e]} + shift[r].
 type sums struct {
 	f     []uint32
 	x     [][]float64
 	shift []float64
 }
 
-// pair are the rows i and j of b, and the first less the second, in which what they share
-// is exactly 0.
+// pair returns the rows i and j of b, and the first less the second, in which what they share is
+// exactly 0.
 func (s *Scorer) pair(b *kernels.Batch, i, j int) *sums {
 	at := map[uint32]int{}
 	c := &sums{shift: []float64{b.Shift(i), b.Shift(j), b.Shift(i) - b.Shift(j)}}
@@ -46,7 +46,7 @@ func (s *Scorer) pair(b *kernels.Batch, i, j int) *sums {
 	return c
 }
 
-// joint is the Gaussian of the sums of all classes, sum r of class k at place r C + k.
+// joint returns the Gaussian of the sums of all classes, sum r of class k at index r C + k.
 //
 // Cost: O(R C e p C) full, O(R C e rank) low rank, and O(R² C² p C) or O(R² C² rank).
 // Errors: a sum that is not finite.
@@ -128,8 +128,8 @@ func (s *Scorer) joint(of *sums) (mean, cov []float64, err error) {
 	return mean, cov, nil
 }
 
-// tied adds to cov, that of joint, what class k's weight of feature id, never seen, of values x,
-// has together with those of others never seen.
+// tied adds to cov, as in joint, the covariances of class k's weight of feature id, never seen, with
+// values x, with those of other features never seen.
 func (s *Scorer) tied(cov []float64, of *sums, id uint32, x []float64, k int) {
 	if len(s.Fit.Correlations) == 0 {
 		return
@@ -149,7 +149,7 @@ func (s *Scorer) tied(cov []float64, of *sums, id uint32, x []float64, k int) {
 	}
 }
 
-// Variance is that of Σ by[e C + k] w_{k, fs[e]} over features and classes.
+// Variance returns that of Σ by[e C + k] w_{k, fs[e]} over features and classes.
 //
 // Cost: that of the covariance's quadratic form (kernels.Covariance.Variance).
 func (s *Scorer) Variance(fs []uint32, by []float64) float64 {
@@ -182,17 +182,17 @@ func (s *Scorer) Variance(fs []uint32, by []float64) float64 {
 	return v
 }
 
-// Draw is one draw of the weights of all classes, as predict.Draw is of one response's: a
-// function of seed, draw and the names of classes and features alone.
+// Draw is a draw of the weights of all classes, like predict.Draw for one response: a function of
+// seed, draw and the names of classes and features only.
 type Draw struct {
 	s   *Scorer
-	of  *predict.Draw // whose weights are all classes', one after the other
+	of  *predict.Draw // its weights are those of all classes, one after the other
 	key predict.Key
 	b   kernels.Batch
 	f   []float64
 }
 
-// NewDraw returns memory for draws of s.
+// NewDraw returns a Draw for s, for repeated use.
 // Errors: a low-rank covariance that is not positive definite.
 func (s *Scorer) NewDraw() (*Draw, error) {
 	f := s.Fit
@@ -213,16 +213,16 @@ func (s *Scorer) NewDraw() (*Draw, error) {
 	return &Draw{s: s, of: d, f: make([]float64, len(f.Classes))}, err
 }
 
-// drawName is what the weight of a feature in class k draws by.
+// drawName is the name under which the weight of a feature in class k is drawn.
 func drawName(k int, feature string) string { return strconv.Itoa(k) + "\x00" + feature }
 
-// Set makes d the draw of (seed, draw).
+// Set sets d to the draw (seed, draw).
 func (d *Draw) Set(seed, draw uint64) {
 	d.of.Set(seed, draw)
 	d.key = predict.NewKey(seed, draw)
 }
 
-// Linear are the predictors of row i of b under the draw, by class; valid until the next call.
+// Linear returns the predictors of row i of b under the draw, by class; valid until the next call.
 // Errors: a predictor that is not finite.
 func (d *Draw) Linear(b *kernels.Batch, i int) ([]float64, error) {
 	s := d.s

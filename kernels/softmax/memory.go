@@ -9,7 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// reserve claims what a fit of p will hold at its most from the memory budget.
+// reserve reserves the peak memory of a fit of p from the memory budget.
 func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
 	h := hessianOf(p, classes)
 	a := len(classes)

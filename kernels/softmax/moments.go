@@ -6,19 +6,19 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// Change is what an expected vector of class probabilities, or its slope, says: Value by
-// class, and its derivatives by the mean of each predictor, At, and by the slope of that mean,
-// Slope; value c and predictor k at c C + k.
+// Change is an expected vector of class probabilities, or its slope: Value by class, and its
+// derivatives in the mean of each predictor, At, and in the slope of that mean, Slope; value c and
+// predictor k are at c C + k.
 type Change struct{ Value, At, Slope []float64 }
 
-// Changer makes Changes. It is used by one goroutine at a time.
+// Changer computes Changes. It is for one goroutine at a time.
 type Changer struct {
 	x        mixer
 	p, u, ap []float64
 	out      Change
 }
 
-// reset clears what is given out.
+// reset clears the results.
 func (g *Changer) reset(c int) {
 	if len(g.p) != c {
 		g.p, g.u, g.ap = make([]float64, c), make([]float64, c), make([]float64, c)
@@ -29,7 +29,7 @@ func (g *Changer) reset(c int) {
 	clear(g.out.Slope)
 }
 
-// Expected is E softmax(f), f ~ N(mean, cov), at the mean where kind is predict.Plugin, with
+// Expected returns E softmax(f), f ~ N(mean, cov), or softmax(mean) for predict.Plugin, with
 // ∂/∂m_k = E[p_c (1[c = k] - p_k)]. It is valid until the next call.
 func (g *Changer) Expected(mean, cov []float64, kind predict.Kind) *Change {
 	c := len(mean)
@@ -49,13 +49,12 @@ func (g *Changer) Expected(mean, cov []float64, kind predict.Kind) *Change {
 	return o
 }
 
-// Sloped is dE softmax(f)/dz where mean and covariance of f have the slopes δ and A:
+// Sloped returns dE softmax(f)/dz for slopes δ and A of mean and covariance of f:
 //
 //	E[∂p_c/∂f] δ + ½ Σ E[∂²p_c/∂f_k∂f_l] A_kl
 //
-// since an expectation under a Gaussian changes with the covariance by half the second
-// derivative. Derivatives are those by mean and δ, the covariances fixed. It is valid until
-// the next call.
+// because an expectation under a Gaussian changes with the covariance by half the second derivative.
+// Derivatives are in mean and δ, with fixed covariances. It is valid until the next call.
 func (g *Changer) Sloped(mean, cov, delta, a []float64, kind predict.Kind) *Change {
 	c := len(mean)
 	g.reset(c)
@@ -84,7 +83,7 @@ func (g *Changer) Sloped(mean, cov, delta, a []float64, kind predict.Kind) *Chan
 			}
 			return a[k*c+k]
 		}
-		for k := range p { // what ∂/∂f_k of the parts that all classes share is, over p_k
+		for k := range p { // ∂/∂f_k of the parts that all classes share, over p_k
 			g.u[k] = -(delta[k] - along) - 0.5*(diagonal(k)-own) + 2*(g.ap[k]-all)
 		}
 		for b, v := range p {
@@ -106,9 +105,9 @@ func (g *Changer) Sloped(mean, cov, delta, a []float64, kind predict.Kind) *Chan
 	return o
 }
 
-// each gives the nodes of the integral over N(mean, cov): weights, which add up to 1, and
-// the probabilities there. Two classes and three have the trapezoid rule, more the rule of
-// degree 5 where they are narrow, else the lattice; see Probabilities for the errors.
+// each visits the nodes of the integral over N(mean, cov): weights, which sum to 1, and the
+// probabilities there. Two and three classes use the trapezoid rule, more the rule of degree 5 if
+// their distribution is narrow, otherwise the lattice; see Probabilities for the errors.
 func (g *Changer) each(mean, cov []float64, kind predict.Kind, visit func(w float64, p []float64)) {
 	c, x := len(mean), &g.x
 	if kind == predict.Plugin || c == 1 {
@@ -148,13 +147,13 @@ func (g *Changer) each(mean, cov []float64, kind predict.Kind, visit func(w floa
 	}
 }
 
-// plane is the trapezoid rule along one axis or two, of deviations a and b.
+// plane is the trapezoid rule along one or two axes, with standard deviations a and b.
 func (g *Changer) plane(mean []float64, a, b float64, at func(w float64)) {
 	x, c := &g.x, len(mean)
 	ha, na := gridOf(a)
 	hb, nb := gridOf(b)
 	mass := 0.0
-	for pass := range 2 { // the weights' sum first
+	for pass := range 2 { // first the sum of the weights
 		for i := -na; i <= na; i++ {
 			za := ha * float64(i)
 			for j := -nb; j <= nb; j++ {
@@ -176,7 +175,7 @@ func (g *Changer) plane(mean []float64, a, b float64, at func(w float64)) {
 	}
 }
 
-// five is the rule of degree 5 of mixer.degree5.
+// five is the rule of degree 5 as in mixer.degree5.
 func (g *Changer) five(mean, cov []float64, at func(w float64)) {
 	x, c := &g.x, len(mean)
 	x.triangle(cov)
@@ -206,7 +205,7 @@ func (g *Changer) five(mean, cov []float64, at func(w float64)) {
 	}
 }
 
-// lattice is that of mixer.lattice with both signs.
+// lattice uses the points of mixer.lattice with both signs.
 func (g *Changer) lattice(mean, cov []float64, at func(w float64)) {
 	x, c := &g.x, len(mean)
 	if !x.principal(cov) {

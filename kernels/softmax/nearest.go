@@ -11,45 +11,44 @@ import (
 )
 
 const (
-	// nearestWeights bounds the weights of the nearest Gaussian, whose steps factor their
+	// nearestWeights bounds the weights for the nearest Gaussian, whose steps factor their
 	// Hessian.
 	nearestWeights = 2000
-	// nearestWork bounds the products that its averages over the rows take, of which there are
-	// ten and more: a second or two each.
+	// nearestWork bounds the products in its averages over the rows, of which there are ten or
+	// more: a second or two each.
 	nearestWork = 2e9
-	// pairs is how many points, each with its negative, a row's averages are taken over.
+	// pairs is the number of points, each with its negative, for the averages of a row.
 	pairs = 64
-	// averageRows is how many rows are averaged over in one go, a whole number of panels.
+	// averageRows is how many rows are averaged at a time, a whole number of panels.
 	averageRows = 4 * panelRows
-	// maxSteps bounds the steps to the nearest Gaussian; they end when one moves it by less
-	// than nearTol of its deviations and gains less than nearTol² nats.
+	// maxSteps bounds the steps to the nearest Gaussian; they end when one moves it by less than
+	// nearTol standard deviations and gains less than nearTol² nats.
 	maxSteps = 60
 	nearTol  = 1e-2
 )
 
-// nearest is the search for the Gaussian N(w, S) of least Kullback-Leibler divergence from
-// the posterior. With averages over it for the values at the mode its equations are
-// Newton's:
+// nearest is the search for the Gaussian N(w, S) of least Kullback-Leibler divergence from the
+// posterior. With averages over it in place of values at the mode its equations are Newton's:
 //
 //	Σ0⁻¹ (w - μ0) = Σ_i x_i ⊗ (y_i - E π_i),  S⁻¹ = Σ0⁻¹ + Σ_i x_i x_iᵀ ⊗ E W_i
 //
-// and the bound on the log evidence is E log p(y | f) - KL(N(w, S), prior). Where classes
-// are separated the likelihood is flat at the mode: the Gaussian there is as wide as the
-// prior also towards where the likelihood is nothing. The average sees it.
+// and the bound on the log evidence is E log p(y | f) - KL(N(w, S), prior). If classes are
+// separated the likelihood is flat at the mode: the Gaussian there is as wide as the prior even
+// where the likelihood vanishes. The average accounts for that.
 //
 // Source: [opper2009].
 type nearest struct {
 	*engine
-	z     *dense.Matrix // pairs x A, moments of order 2 those of N(0, I)
+	z     *dense.Matrix // pairs x A, with the second moments of N(0, I)
 	resid *dense.Matrix // n x A: ω (y - E π)
 	curve *dense.Matrix // n x A (A + 1)/2: ω E W, lower triangle row by row
 	h     *dense.Matrix // the data's part of S⁻¹
-	mix   *dense.Matrix // n x A (A + 1)/2: the ω E W that h is made of
+	mix   *dense.Matrix // n x A (A + 1)/2: the ω E W behind h
 	at    *evidence     // its log is the bound
 }
 
-// refine replaces Laplace's Gaussian at ev by the nearest one, as far as that raises the
-// bound; late or stuck it keeps the best.
+// refine replaces Laplace's Gaussian at ev by the nearest one, as long as that raises the bound; if
+// time is up or it stalls it keeps the best.
 func (e *engine) refine(ev *evidence) (*evidence, error) {
 	if e.inRows() {
 		return e.refineInRows()
@@ -62,7 +61,7 @@ func (e *engine) refine(ev *evidence) (*evidence, error) {
 	return x.at, nil
 }
 
-// nearest begins with the Hessian at the mode.
+// nearest starts from the Hessian at the mode.
 func (e *engine) nearest() *nearest {
 	s := e.search
 	d := s.a * s.p
@@ -88,7 +87,7 @@ func (e *engine) nearest() *nearest {
 	return x
 }
 
-// climb steps from x.at as far as that raises the bound.
+// climb steps from x.at as long as that raises the bound.
 func (x *nearest) climb() error {
 	s := x.search
 	d := s.a * s.p
@@ -107,10 +106,10 @@ func (x *nearest) climb() error {
 	return nil
 }
 
-// inRows says whether the nearest Gaussian is sought over the predictors of the rows.
+// inRows reports whether the nearest Gaussian is sought over the predictors of the rows.
 func (e *engine) inRows() bool { return e.search.space == rowSpace && e.sameInClasses() }
 
-// sameInClasses says whether the prior is the same in each class.
+// sameInClasses reports whether the prior is the same in each class.
 func (e *engine) sameInClasses() bool {
 	v, p := e.root.Of.Var, e.search.p
 	for k := p; k < len(v); k += p {
@@ -121,15 +120,15 @@ func (e *engine) sameInClasses() bool {
 	return true
 }
 
-// refineInRows is refine over the n predictors of each class, which are fewer than its
-// weights. With L Lᵀ = X Σ0 Xᵀ and u ~ N(0, I) they are X μ0 + L u: the weights beside the
-// span of the rows keep their prior, and the bound is the same.
+// refineInRows is refine over the n predictors of each class, which are fewer than its weights. With
+// L Lᵀ = X Σ0 Xᵀ and u ~ N(0, I) they are X μ0 + L u: weights orthogonal to the span of the rows
+// keep their prior, and the bound is the same.
 func (e *engine) refineInRows() (*evidence, error) {
 	s := e.search
 	l, inv := rootOf(s.kern[0])
 	rows := *e.x
 	rows.Columns = design.Whole(l).Under(s.Stop)
-	rows.Offset = nil // in base
+	rows.Offset = nil // base contains it
 	one := make([]float64, s.a*s.n)
 	for j := range one {
 		one[j] = 1
@@ -178,8 +177,8 @@ func (e *engine) refineInRows() (*evidence, error) {
 	return &evidence{bl, x.at.log}, nil
 }
 
-// rootOf is the lower triangular root of k, which need not have full rank: where a row follows
-// from those before it its column is 0. inv is the same with 1 there, which can be solved with.
+// rootOf returns the lower triangular root of k, which need not have full rank: if a row depends on
+// earlier ones its column is 0. inv is the same with 1 there, so that it can be solved.
 func rootOf(k *dense.Matrix) (l, inv *dense.Matrix) {
 	n := k.Rows
 	l, inv = dense.NewUnder(k.Stop, n, n), dense.NewUnder(k.Stop, n, n)
@@ -203,9 +202,9 @@ func rootOf(k *dense.Matrix) (l, inv *dense.Matrix) {
 	return l, inv
 }
 
-// step goes along the natural gradient, halved until the bound rises: moved is its length
-// in deviations, 0 where there is none that raises it. From a mode under a wide prior, where the
-// likelihood is flat, the first step is some thousand deviations long.
+// step moves along the natural gradient, halved until the bound rises: moved is its length in standard
+// deviations, 0 if no step raises it. From a mode under a wide prior, where the likelihood is flat, the
+// first step is some thousand standard deviations long.
 func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain float64, err error) {
 	const least, last = 1.0 / 64, 0x1p-40
 	was, h, resid, curve, mix := x.at, x.h, x.resid, x.curve, x.mix
@@ -238,7 +237,7 @@ func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain fl
 	return 0, 0, nil
 }
 
-// belief is the Gaussian of precision Σ0⁻¹ + h about w.
+// belief returns the Gaussian of precision Σ0⁻¹ + h about w.
 func (x *nearest) belief(w []float64) (*belief, error) {
 	d := len(w)
 	b := x.search.Matrix(d, d)
@@ -309,7 +308,7 @@ func (x *nearest) evaluate(bl *belief, w []float64) {
 	}
 }
 
-// gradient is that of the bound in the mean.
+// gradient sets g to that of the bound in the mean.
 func (x *nearest) gradient(g []float64) {
 	s := x.search
 	s.productT(g, x.resid)
@@ -341,7 +340,7 @@ func (x *nearest) average(h, w *dense.Matrix) {
 // rowAverage averages over the predictors of a row: at n points and their negatives.
 type rowAverage struct {
 	z          *dense.Matrix // A x n: the points
-	f          *dense.Matrix // A x 2n: predictors there, and what they come to
+	f          *dense.Matrix // A x 2n: predictors there, then their exponentials and probabilities
 	down       []float64
 	top, total []float64 // over the classes
 	l          []float64 // A x A: root of the predictors' covariance
@@ -354,8 +353,8 @@ func newRowAverage(z *dense.Matrix) *rowAverage {
 		l: make([]float64, a*a), prob: make([]float64, a), pair: make([]float64, a*(a+1)/2)}
 }
 
-// covariance takes the covariance of the predictors of row i of a panel and its root, whose
-// columns are 0 where it has no rank.
+// covariance computes the root of the covariance of the predictors of row i of a panel; its columns
+// are 0 where it is rank deficient.
 func (r *rowAverage) covariance(y *panel, i int) {
 	n := len(r.prob)
 	for a := range n {
@@ -378,8 +377,8 @@ func (r *rowAverage) covariance(y *panel, i int) {
 	}
 }
 
-// average sets prob and pair and returns E log p of the class label, -1 being the one that
-// is pinned at 0.
+// average sets prob and pair and returns E log p of the class label, where -1 is the one pinned
+// at 0.
 func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
 	n := r.z.Cols
 	for i := range r.top {
@@ -416,7 +415,7 @@ func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
 		dense.Exp(r.top, r.down, r.top)
 		dense.Axpy(1, r.down, r.total)
 	}
-	const some = 16 // a total is from 1 to A + 1: the product of so many is finite
+	const some = 16 // a total is between 1 and A + 1: the product of so many is finite
 	for i := 0; i < len(r.total); i += some {
 		product := 1.0
 		for j, t := range r.total[i:min(i+some, len(r.total))] {
@@ -438,14 +437,14 @@ func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
 		}
 	}
 	if label >= 0 {
-		return mean[label] + share*sum // points and their negatives make up for each other
+		return mean[label] + share*sum // points and their negatives cancel
 	}
 	return share * sum
 }
 
-// pointsOf are the points of which each stands for itself and its negative, in dim
-// dimensions: an additive recurrence by powers of the root of x^(dim+1) = x + 1 through the
-// normal quantile function, made linear combinations of each other that have covariance I.
+// pointsOf returns points that each stand for themselves and their negatives, in dim dimensions: an
+// additive recurrence by powers of the root of x^(dim+1) = x + 1, through the normal quantile function,
+// transformed linearly to covariance I.
 //
 // Source: [roberts2018].
 func pointsOf(dim int) *dense.Matrix {
@@ -465,8 +464,8 @@ func pointsOf(dim int) *dense.Matrix {
 	return unitCovariance(z)
 }
 
-// unitCovariance makes zᵀz = n I, as far as z has rank, by the Cholesky factor of what it
-// is.
+// unitCovariance transforms z to zᵀz = n I, as far as z has rank, by the Cholesky factor of its
+// covariance.
 func unitCovariance(z *dense.Matrix) *dense.Matrix {
 	g := dense.New(z.Cols, z.Cols)
 	n := make([]float64, z.Rows)

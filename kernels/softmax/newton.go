@@ -11,7 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// A space is where Newton's equations are solved.
+// A space is the form in which Newton's equations are solved.
 type space int
 
 const (
@@ -20,9 +20,8 @@ const (
 	krylov                   // conjugate gradients
 )
 
-// search finds the mode of A learnt classes. Vectors of weights are class by class,
-// length A p; matrices over rows are n x A. In rowSpace the unknowns are a, n x A, with
-// z = TᵀXᵀa.
+// search finds the mode for A learnt classes. Vectors of weights are class by class, of length A p;
+// matrices over rows are n x A. In rowSpace the unknowns are a, n x A, with z = TᵀXᵀa.
 type search struct {
 	*kernels.Problem
 	mode.Newton
@@ -47,11 +46,10 @@ type search struct {
 	logDet    float64         // rowSpace: log |I + KW|
 	wa, xa    *dense.Matrix   // p x A, n x A
 	w1        []float64
-	pd, dd    float64 // the slope and bend of ½ zᵀz along dz
+	pd, dd    float64 // slope and curvature of ½ zᵀz along dz
 }
 
-// point is the likelihood at a predictor: probabilities and residuals, times the
-// weight of the row.
+// point is the likelihood at a predictor: probabilities and residuals, multiplied by the row's weight.
 type point struct {
 	eta, prob, resid *dense.Matrix
 	rest             []float64 // ω times the probability of the pinned class
@@ -169,7 +167,7 @@ func (s *search) evaluate(pt *point) {
 	}
 }
 
-// restart goes to weights w, in rowSpace it stays at the a it has.
+// restart moves to weights w; in rowSpace it stays at the present a.
 func (s *search) restart(w []float64) {
 	if s.space == rowSpace {
 		for k, m := range s.kern {
@@ -206,7 +204,7 @@ func equal(a, b []float64) bool {
 	return true
 }
 
-// toEta sets dst to the part of the predictors that z makes.
+// toEta sets dst to the contribution of z to the predictors.
 func (s *search) toEta(dst *dense.Matrix, z []float64) {
 	if s.space == rowSpace {
 		s.timesKernel(dst, &dense.Matrix{Rows: s.n, Cols: s.a, Stride: s.a, Data: z})
@@ -216,7 +214,7 @@ func (s *search) toEta(dst *dense.Matrix, z []float64) {
 	s.product(dst, s.w1)
 }
 
-// timesKernel sets dst = K m, each class with its own.
+// timesKernel sets dst = K m, with the kernel of each class.
 func (s *search) timesKernel(dst, m *dense.Matrix) {
 	x, y := make([]float64, s.n), make([]float64, s.n)
 	for k := range s.a {
@@ -273,7 +271,7 @@ func (s *search) precondition(dst, g []float64) {
 	}
 }
 
-// setJacobi makes the diagonal of B.
+// setJacobi computes the diagonal of B.
 func (s *search) setJacobi() {
 	c := make([]float64, s.n)
 	v := s.root.Of.Diag()
@@ -299,9 +297,8 @@ func (s *search) classCurvature(c []float64, k int) {
 	}
 }
 
-// manyClasses is from how many classes on, where they are more than the weights of each,
-// the Hessian is put together by pairs of weights: p² large products in place of A² small
-// ones.
+// manyClasses is the number of classes from which, if it exceeds the number of weights of each, the
+// Hessian is assembled by pairs of weights: p² large products instead of A² small ones.
 var manyClasses = 32 // a variable for its test
 
 // hessian sets h = XᵀWX, Ap x Ap.
@@ -333,9 +330,9 @@ func (s *search) hessian(h *dense.Matrix) {
 	}
 }
 
-// hessianByWeights is hessian where classes are more than weights: its entries for weights
-// j and k of all pairs of classes are -Πᵀ diag(x_j x_k / ω) Π, Π the weighted
-// probabilities, and Πᵀ (x_j x_k) on the diagonal besides.
+// hessianByWeights is hessian if there are more classes than weights of each: its entries for weights j
+// and k of all pairs of classes are -Πᵀ diag(x_j x_k / ω) Π, Π the weighted probabilities, plus
+// Πᵀ (x_j x_k) on the diagonal.
 func (s *search) hessianByWeights(h *dense.Matrix) {
 	x := s.Dense()
 	prob := s.now.prob
@@ -365,7 +362,7 @@ func (s *search) hessianByWeights(h *dense.Matrix) {
 	}
 }
 
-// Direction sets dz to Newton's step and dEta to what it does to the predictors.
+// Direction sets dz to Newton's step and dEta to the change of the predictors.
 func (s *search) Direction() (float64, error) {
 	slope, err := s.direction()
 	s.pd, s.dd = dense.Dot(s.pz, s.dz), dense.Dot(s.dz, s.dz)
@@ -400,14 +397,14 @@ func (s *search) direction() (float64, error) {
 	return dense.Dot(s.grad, s.dz), nil
 }
 
-// rowDirection solves Newton's equations in the rows. W is a diagonal D less a matrix
-// of rank one in each row, so with E = D½ (I + D½ K D½)⁻¹ D½, block by class,
+// rowDirection solves Newton's equations in row space. W is a diagonal D less a matrix of rank one
+// in each row, so with E = D½ (I + D½ K D½)⁻¹ D½, block by class,
 //
 //	a' = b - c + E R M⁻¹ Rᵀ c,  c = E K b,  b = W(η - base) + residual
 //	M = Σ_k E_k + ω π_pinned,  R stacking identities
 //	log |I + KW| = Σ log |I + D½ K D½| + log |M| - Σ log ω
 //
-// Nothing singular is inverted: not W, and M only where ω > 0.
+// Nothing singular is inverted: not W, and M only for ω > 0.
 //
 // Source: [rasmussen2006], algorithm 3.3; weights and a pinned class add
 // ω and ωπ.
@@ -450,7 +447,7 @@ func (s *search) rowDirection() (float64, error) {
 	for i := range n {
 		w := s.weight(i)
 		if !(w > 0) {
-			s.sum.Row(i)[i] = 1 // a row that does not count: its row of E is zero
+			s.sum.Row(i)[i] = 1 // a row without weight: its row of E is zero
 			continue
 		}
 		s.logDet -= math.Log(w)
@@ -492,8 +489,8 @@ func (s *search) rowDirection() (float64, error) {
 
 func (s *search) late() bool { return s.Stop.Late() }
 
-// run climbs to the mode. The log posterior is concave, and Newton's step, halved
-// until it pays, converges from everywhere.
+// run climbs to the mode. The log posterior is concave, and Newton's step, halved until it pays,
+// converges from everywhere.
 func (s *search) run() error {
 	s.Newton = mode.NewNewton(&s.Options)
 	if math.IsInf(s.now.logLik, -1) {

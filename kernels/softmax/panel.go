@@ -3,22 +3,22 @@ package softmax
 import "github.com/bglm/bglm/kernels/dense"
 
 const (
-	// panelRows are multiplied with a root at once, which then comes from memory once for all.
+	// panelRows is how many rows are multiplied by a root at once, so that it is read from memory once for all.
 	panelRows = 64
-	// panelShare is from which share of entries that are kept on a panel of all is quicker.
+	// panelShare is the density of entries from which a dense panel is faster.
 	panelShare = 0.1
 )
 
 // panel is some rows of X times the root of a covariance of all classes' weights: y[b] are the
-// products with its rows of class b. They are made by one goroutine.
+// products with its rows of class b. One goroutine computes them.
 type panel struct {
 	x *dense.Matrix // nil: X is sparse
 	y []*dense.Matrix
-	l []*dense.Matrix // the root's rows by class, as far as they have columns
+	l []*dense.Matrix // the root's rows by class, up to their last column
 	p int
 }
 
-// newPanel is for products with a root; triangular says that its rows of class b end with
+// newPanel returns a panel for products with root; triangular means that its rows of class b end with
 // column (b + 1) p.
 func (s *search) newPanel(root *dense.Matrix, triangular bool) *panel {
 	q := &panel{p: s.p}
@@ -37,7 +37,7 @@ func (s *search) newPanel(root *dense.Matrix, triangular bool) *panel {
 	return q
 }
 
-// fill makes the products of rows [lo, hi), at most panelRows.
+// fill computes the products of rows [lo, hi), at most panelRows.
 func (q *panel) fill(s *search, lo, hi int) {
 	s.Stop.Check()
 	if q.x == nil {

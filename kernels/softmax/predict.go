@@ -14,10 +14,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Scorer gives the class probabilities of rows under a softmax fit. It is used by one
-// goroutine at a time; Clone gives others theirs.
+// Scorer computes the class probabilities of rows under a softmax fit. It is for one goroutine at a
+// time; Clone returns one for another.
 type Scorer struct {
-	*predict.Names // its beliefs are places within a class
+	*predict.Names // its beliefs are indices within a class
 	Fit            *kernels.Fit
 
 	predictive kernels.PredictiveScale
@@ -33,10 +33,10 @@ type Scorer struct {
 	mix  mixer
 }
 
-// NewScorer prepares a softmax fit, which is kept and must not change.
-// One of no row with a class has none, and no probabilities.
-// Errors: a fit of another family, beliefs or a covariance that are not valid, classes
-// with different features.
+// NewScorer prepares a softmax fit, which is kept and must not change. A fit without a row that has a
+// class has no classes, and no probabilities.
+// Errors: a fit of another family, beliefs or a covariance that are not valid, classes with different
+// features.
 func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if f == nil {
 		return nil, kernels.ErrNoFit
@@ -77,10 +77,10 @@ func (s *Scorer) Clone() *Scorer {
 	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, predictive: s.predictive, p: s.p, known: s.known, mean: make([]float64, c), cov: make([]float64, c*c)}
 }
 
-// Linear is the joint Gaussian of the predictors of row i of b: means by class, and
-// their covariance, C x C row by row. Both are valid until the next call. A feature
-// without beliefs has its prior in every class, independently; a class whose weights
-// are all known to be 0, the reference, has no part in it, nor in the offset.
+// Linear returns the joint Gaussian of the predictors of row i of b: means by class, and their
+// covariance, C x C row by row. Both are valid until the next call. A feature without beliefs has
+// its prior in every class, independently; a class whose weights are all known to be 0, the
+// reference, has neither weights nor the offset.
 //
 // Cost: O(k C) for k entries under a diagonal covariance, O(k C · C p) full, O(k C
 // rank) low rank; no allocation after the first row.
@@ -176,7 +176,7 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 	return nil
 }
 
-// rescale has the predictors of all classes of some rows, of which they have those offsets, predict the responses.
+// rescale applies the predictive scale to the predictors of all classes of some rows, with the given offsets.
 func (s *Scorer) rescale(mean, cov []float64, offsets ...float64) {
 	if s.predictive.Plain() {
 		return
@@ -184,26 +184,25 @@ func (s *Scorer) rescale(mean, cov []float64, offsets ...float64) {
 	s.predictive.Scale(mean, cov)
 	c := len(s.known)
 	for k := range mean {
-		if !s.known[k%c] { // it has the offset, which is no part of the weights
+		if !s.known[k%c] { // it has the offset, which is not part of the weights
 			mean[k] += (1 - s.predictive.Mean) * offsets[k/c]
 		}
 	}
 }
 
-// Probabilities sets dst to the class probabilities when the predictors are
-// N(mean, cov), cov C x C row by row:
+// Probabilities sets dst to the class probabilities for predictors N(mean, cov), cov C x C row by
+// row:
 //
 //   - predict.Plugin: the softmax of the means;
 //   - predict.MacKay: the softmax of m_c/sqrt(1 + π v_c/8), which ranks classes of equal
-//     variance as the means do and knows nothing of covariances;
+//     variance as the means do and ignores covariances;
 //   - predict.Exact: E softmax(f). Two classes: the logistic-normal integral, 1e-10. The
-//     softmax depends on f only up to a common shift, so C classes are an integral
-//     over C-1 dimensions: three classes by the trapezoid rule on a grid, error below
-//     1e-7 while deviations are below 10, 1e-3 at 30; up to 16 whose differences have
+//     softmax depends on f only up to a common shift, so C classes are an integral over C-1
+//     dimensions: three classes by the trapezoid rule on a grid, error below 1e-7 for standard
+//     deviations below 10, 1e-3 at 30; up to 16 classes whose differences have standard
 //     deviations of at most 0.35 by a rule of degree 5, error about 1e-6, of at most 0.7 by
-//     one of degree 7, error about 1e-5; others by 4,078
-//     points of a lattice, the same for all rows, error about 1e-5 for deviations of 0.3,
-//     1e-4 of 1, 2e-3 of 3, 5e-3 from 10 on.
+//     one of degree 7, error about 1e-5; others by 4,078 points of a lattice, the same for all
+//     rows, error about 1e-5 for standard deviations of 0.3, 1e-4 of 1, 2e-3 of 3, 5e-3 from 10.
 //
 // Sources: [mackay1992] for the moderation; [niederreiter1992], chapter 5, for lattice
 // rules.
@@ -212,13 +211,13 @@ func Probabilities(dst, mean, cov []float64, kind predict.Kind) {
 	m.probabilities(dst, mean, cov, kind)
 }
 
-// mixer has the memory of the integrals.
+// mixer is scratch memory for the integrals.
 type mixer struct {
 	m, f, root []float64
-	table      []float64     // exponentials of the axes, and room
-	points     *dense.Matrix // lattice, a column each
-	block      *dense.Matrix // predictors of some of the points, and their exponentials
-	inverse    *dense.Matrix // those of the points' negatives
+	table      []float64     // exponentials along the axes, and scratch
+	points     *dense.Matrix // of the lattice, one per column
+	block      *dense.Matrix // predictors at some of the points, and their exponentials
+	inverse    *dense.Matrix // those at the points' negatives
 	total      []float64     // by point of the block
 }
 
@@ -241,7 +240,7 @@ func (x *mixer) probabilities(dst, mean, cov []float64, kind predict.Kind) {
 		if err != nil {
 			panic(err) // the family is there
 		}
-		// each from its own side: neither is the rounding of a difference from 1
+		// each from its own side: neither is the rounded complement of the other
 		dst[0] = math.Exp(l.Moments(lik.Obs{Y: 1, Weight: 1}, m, v).LogZ)
 		dst[1] = math.Exp(l.Moments(lik.Obs{Y: 0, Weight: 1}, m, v).LogZ)
 	default:
@@ -264,20 +263,20 @@ func softmaxTo(dst, f []float64) {
 	}
 }
 
-const gridReach = 6.5 // deviations: what is beyond has probability 1e-10
+const gridReach = 6.5 // standard deviations: the probability beyond is 1e-10
 
-// lattice is a rank-one rule of 2,039 points: the vector found component by component
-// for the worst-case error P2 with weights 1, 1/2, 1/3, ... of the dimensions.
+// lattice is a rank-one rule of 2,039 points: the vector found component by component for the
+// worst-case error P2 with weights 1, 1/2, 1/3, ... of the dimensions.
 const latticePoints = 2039
 
 var lattice = [...]int{1, 462, 753, 595, 780, 237, 864, 49, 213, 684, 738, 624, 259, 859, 869, 153, 348, 743, 948, 669,
 	385, 469, 343, 279, 659, 985, 380, 74, 200, 32, 970, 353, 928, 632, 42, 827, 116, 274, 501, 553}
 
-// gridOf is the step of the trapezoid rule along an axis of deviation sd, and how many
-// there are on each side. Its error is about exp(y²/2 - 2πy/step) for any height y up to
-// which the integrand is analytic. Differences of predictors move by √2 sd at most, so that
-// the softmax is up to d = π/(√2 sd); y = 2π/step is the best where d is beyond. The step
-// makes it exp(-18), down to 0.1.
+// gridOf returns the step of the trapezoid rule along an axis of standard deviation sd, and the
+// number of steps on each side. Its error is about exp(y²/2 - 2πy/step) for any height y up to
+// which the integrand is analytic. Differences of predictors move by √2 sd at most, so the softmax
+// is analytic up to d = π/(√2 sd); y = 2π/step is best if d is beyond that. The step makes the
+// error exp(-18), but is at least 0.1.
 func gridOf(sd float64) (step float64, half int) {
 	if sd == 0 {
 		return 1, 0
@@ -291,7 +290,7 @@ func gridOf(sd float64) (step float64, half int) {
 	return step, int(math.Ceil(gridReach / step))
 }
 
-// integrate is E softmax(f), f ~ N(mean, cov).
+// integrate sets dst to E softmax(f), f ~ N(mean, cov).
 func (x *mixer) integrate(dst, mean, cov []float64) {
 	switch {
 	case len(mean) == 3:
@@ -302,8 +301,8 @@ func (x *mixer) integrate(dst, mean, cov []float64) {
 	}
 }
 
-// axes3 are the principal axes of three predictors without their common shift, as columns
-// of the root, and the deviations along them.
+// axes3 sets root to the principal axes of three predictors without their common shift, as columns,
+// and returns the standard deviations along them.
 func (x *mixer) axes3(cov []float64) (a, b float64) {
 	e := [2][3]float64{{math.Sqrt2 / 2, -math.Sqrt2 / 2, 0}, {1 / math.Sqrt(6), 1 / math.Sqrt(6), -2 / math.Sqrt(6)}}
 	var q [2][2]float64
@@ -325,12 +324,12 @@ func (x *mixer) axes3(cov []float64) (a, b float64) {
 	return a, b
 }
 
-// lattice is the integral by the lattice's points, along the principal axes of what is left
-// of cov without the common shift.
+// lattice integrates over the lattice's points, along the principal axes of cov without the common
+// shift.
 func (x *mixer) lattice(dst, mean, cov []float64) {
 	c := len(mean)
 	if !x.principal(cov) {
-		softmaxTo(dst, mean) // not met; the answer stays a probability
+		softmaxTo(dst, mean) // should not happen; the result is still a probability
 		return
 	}
 	dim := c - 1
@@ -342,8 +341,8 @@ func (x *mixer) lattice(dst, mean, cov []float64) {
 	x.near(dst[:c], mean, root.T())
 }
 
-// principal sets root to the principal axes of P cov P, P = I - 11ᵀ/C: C-1 rows of C, the
-// widest first. It is false where they are not found.
+// principal sets root to the principal axes of P cov P, P = I - 11ᵀ/C: C-1 rows of C, the widest
+// first. It returns false if they are not found.
 func (x *mixer) principal(cov []float64) bool {
 	c := len(x.m)
 	total := 0.0
@@ -367,7 +366,7 @@ func (x *mixer) principal(cov []float64) bool {
 	var vec mat.Dense
 	es.VectorsTo(&vec)
 	val := es.Values(nil)
-	// the shift itself is the one left out
+	// the common shift is the one left out
 	for k := range c - 1 {
 		sd := math.Sqrt(max(val[c-1-k], 0))
 		sign := 1.0
@@ -381,13 +380,13 @@ func (x *mixer) principal(cov []float64) bool {
 	return true
 }
 
-// blockPoints is how many of the points are worked on at a time: their predictors stay in the
-// nearest memory.
+// blockPoints is how many points are processed at a time: their predictors stay in the fastest
+// cache.
 const blockPoints = 512
 
-// near adds to dst what the points and their negatives say. With E the exponentials of the
-// points' predictors about q, the softmax of the means, it is q ∘ E (1/Eᵀq): products and
-// exponentials that go by vectors.
+// near adds to dst the contributions of the points and their negatives. With E the exponentials of the
+// points' predictors about q, the softmax of the means, it is q ∘ E (1/Eᵀq): vectorised products and
+// exponentials.
 func (x *mixer) near(dst, mean []float64, root *dense.Matrix) {
 	c := len(mean)
 	q := x.m[:c]
@@ -395,7 +394,7 @@ func (x *mixer) near(dst, mean []float64, root *dense.Matrix) {
 	if x.block == nil {
 		x.block, x.inverse, x.total = dense.New(c, blockPoints), dense.New(c, blockPoints), make([]float64, blockPoints)
 	}
-	far := false // beyond it exponentials are no numbers
+	far := false // exponentials would overflow
 	for l := range c {
 		reach := 0.0
 		for _, r := range root.Row(l) {
@@ -437,7 +436,7 @@ func (x *mixer) near(dst, mean []float64, root *dense.Matrix) {
 	}
 }
 
-// apart adds the share of the point f and of its negative, each by itself.
+// apart adds the contributions of the point f and of its negative, one at a time.
 func (x *mixer) apart(dst, mean []float64, share float64) {
 	c := len(mean)
 	p := make([]float64, 2*c)
@@ -450,8 +449,8 @@ func (x *mixer) apart(dst, mean []float64, share float64) {
 	}
 }
 
-// plane is the integral over two axes of deviations a and b, the columns of the root. On a
-// grid the exponentials are products of one for each axis.
+// plane integrates over two axes with standard deviations a and b, the columns of the root. On a grid
+// the exponentials are products of one for each axis.
 func (x *mixer) plane(dst, mean []float64, a, b float64) {
 	c := len(mean)
 	clear(dst[:c])
@@ -481,7 +480,7 @@ func (x *mixer) plane(dst, mean []float64, a, b float64) {
 	ta, tb := x.table[:rows*(c+1)], x.table[rows*(c+1):(rows+cols)*(c+1)]
 	fill(ta, ha, na, x.root[:c], 1)
 	fill(tb, hb, nb, x.root[c:2*c], 0)
-	far := gridReach*(a+b) > 300 // where the products would overflow
+	far := gridReach*(a+b) > 300 // the products would overflow
 	mass := 0.0
 	for i := range rows {
 		u := ta[i*(c+1) : (i+1)*(c+1)]
@@ -512,17 +511,17 @@ func (x *mixer) plane(dst, mean []float64, a, b float64) {
 	}
 }
 
-// narrow is up to which deviation of a difference of two predictors, and up to how many
-// classes, the rule of degree 5 is as good as the lattice, and medium that of degree 7.
+// narrow is the largest standard deviation of a difference of two predictors, and narrowClasses the
+// number of classes, up to which the rule of degree 5 is as good as the lattice; medium is for degree 7.
 const (
 	narrow        = 0.35
 	medium        = 0.7
 	narrowClasses = 16
 )
 
-// sparse is the integral by a rule of degree 5 or 7 along the columns of a triangular root of
-// the differences from the last class; false where they are too wide for these. With dim axes
-// they take dim C exponentials, since those of points on two or three axes are products.
+// sparse integrates by a rule of degree 5 or 7 along the columns of a triangular root of the
+// differences from the last class; it returns false if they are too wide. With dim axes this takes
+// dim C exponentials, because those of points on two or three axes are products.
 func (x *mixer) sparse(dst, mean, cov []float64) bool {
 	c := len(mean)
 	dim := c - 1
@@ -546,7 +545,7 @@ func (x *mixer) sparse(dst, mean, cov []float64) bool {
 	if n := 2*dim*c + 2*c; cap(x.table) < n {
 		x.table = make([]float64, n)
 	}
-	t := x.table[:2*dim*c] // axis by axis, e^(√3 L) and its inverse
+	t := x.table[:2*dim*c] // by axis, e^(√3 L) and its inverse
 	for a := range dim {
 		up, down := t[2*a*c:(2*a+1)*c], t[(2*a+1)*c:(2*a+2)*c]
 		for k := range c {
@@ -564,14 +563,14 @@ func (x *mixer) sparse(dst, mean, cov []float64) bool {
 		x.degree5(dst[:c], t)
 	}
 	for k := range dst[:c] {
-		if !(dst[k] > 0) { // negative weights, at probabilities below the rule's error
+		if !(dst[k] > 0) { // negative weights, for probabilities below the rule's error
 			return false
 		}
 	}
 	return true
 }
 
-// triangle sets root to L, L Lᵀ being the covariance of the differences from the last class.
+// triangle sets root to L, where L Lᵀ is the covariance of the differences from the last class.
 func (x *mixer) triangle(cov []float64) {
 	c := len(x.m)
 	dim := c - 1
@@ -595,7 +594,7 @@ func (x *mixer) triangle(cov []float64) {
 	}
 }
 
-// share adds w times the probabilities that e is proportional to.
+// share adds w times the probabilities proportional to e.
 func share(dst []float64, w float64, e []float64) {
 	total := 0.0
 	for _, v := range e {
@@ -607,15 +606,15 @@ func share(dst []float64, w float64, e []float64) {
 	}
 }
 
-// times sets dst to the products of u and v.
+// times sets dst to the elementwise products of u and v.
 func times(dst, u, v []float64) {
 	for k := range dst {
 		dst[k] = u[k] * v[k]
 	}
 }
 
-// degree5 is the fully symmetric rule at 0, ±√3 on each axis and (±√3, ±√3) on each pair, t
-// having their exponentials and m the probabilities at 0.
+// degree5 is the fully symmetric rule at 0, ±√3 on each axis and (±√3, ±√3) on each pair; t holds
+// their exponentials and m the probabilities at 0.
 //
 // Source: [genz1986].
 func (x *mixer) degree5(dst, t []float64) {
@@ -635,8 +634,8 @@ func (x *mixer) degree5(dst, t []float64) {
 	}
 }
 
-// nodes9 are those that a rule of degree 15 has beside 0 and ±√3, and weights9 the weights of
-// 0, √3 and these.
+// nodes9 are the nodes of a rule of degree 15 besides 0 and ±√3, and weights9 the weights of 0, √3
+// and these.
 //
 // Source: [genz1996].
 var (
@@ -644,8 +643,8 @@ var (
 	weights9 = [5]float64{0.25396825396825407, 0.094850948509485125, 0.27007432957793776, 0.0079963254708935293, 9.4269457556517470e-05}
 )
 
-// degree7 is the sparse grid of degree 7 of 0 and ±√3, on up to three axes, and of the rule of
-// degree 15 that extends it, on one: 889 points for ten classes.
+// degree7 is the sparse grid of degree 7 of 0 and ±√3, on up to three axes, and of the rule of degree
+// 15 that extends it, on one: 889 points for ten classes.
 //
 // Source: [genz1996].
 func (x *mixer) degree7(dst, t []float64) {
@@ -689,17 +688,16 @@ func (x *mixer) degree7(dst, t []float64) {
 	}
 }
 
-// normals is half of the lattice's points, the others being their negatives: shifted
-// by the golden section, folded by the tent map, through the normal quantile function.
-// Dimensions beyond the vector's, whose share of the variance is the least, go on with
-// powers of its last number.
+// normals returns half of the lattice's points; the others are their negatives. They are shifted by the
+// golden section, folded by the tent map, and mapped by the normal quantile function. Dimensions beyond
+// the vector's, whose share of the variance is least, continue with powers of its last number.
 //
-// No number is larger than farthest.
+// No number exceeds farthest.
 func normals(dim int) [][]float64 { return shifted(dim, goldenShift) }
 
 const goldenShift = 0.618033988749895
 
-// shifted is normals by another shift of the lattice.
+// shifted is normals with another shift of the lattice.
 func shifted(dim int, shift float64) [][]float64 {
 	z := make([]int, dim)
 	for k := range z {
@@ -721,7 +719,7 @@ func shifted(dim int, shift float64) [][]float64 {
 	return out
 }
 
-// farthest is above the quantile of 1 - 1e-12.
+// farthest is slightly above the quantile of 1 - 1e-12.
 const farthest = 7.04
 
 func transposed(points [][]float64) *dense.Matrix {
@@ -735,7 +733,7 @@ func transposed(points [][]float64) *dense.Matrix {
 }
 
 // unseen adds the prior of feature id, which has no belief, to mean and covariance of the row, and
-// the entry to those that together look at.
+// the entry to those for together.
 func (s *Scorer) unseen(of []kernels.Related, id uint32, x float64) []kernels.Related {
 	c := len(s.Fit.Classes)
 	name := s.Features().Name(id)
@@ -752,7 +750,7 @@ func (s *Scorer) unseen(of []kernels.Related, id uint32, x float64) []kernels.Re
 	return of
 }
 
-// together adds to the covariance of the row what the weights of unseen have together.
+// together adds to the covariance of the row the prior covariances of the weights of unseen.
 func (s *Scorer) together(unseen []kernels.Related) {
 	c := len(s.Fit.Classes)
 	for k := range s.mean {

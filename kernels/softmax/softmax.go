@@ -1,13 +1,13 @@
-// Package softmax is multi-class regression by Laplace's approximation: each class has
+// Package softmax implements multi-class regression by Laplace's approximation: each class has
 // separate weights,
 //
 //	p(y_i = c) = exp(f_ic) / Σ_k exp(f_ik),  f_ik = x_iᵀw_k + offset_i
 //
-// with independent Gaussian priors, and the posterior over all of them is the Gaussian
-// at the mode with the curvature there; where the prior variance is learnt, the Gaussian
-// nearest to the posterior. The likelihood does not change when all f of a
-// row move together: the prior decides, or one class is pinned at 0, in which case an
-// offset counts against that class (without one it cancels).
+// with independent Gaussian priors, and the posterior over all of them is the Gaussian at the
+// mode with the curvature there, or, if the prior variance is learnt, the Gaussian nearest to
+// the posterior. The likelihood does not change if all f of a row move together: the prior
+// decides, or one class is pinned at 0, in which case an offset counts against that class
+// (without one it cancels).
 //
 // Sources: [hennig2020], lecture 14, the softmax model; [rasmussen2006], section 3.5.
 package softmax
@@ -38,37 +38,35 @@ type engine struct {
 	x       *kernels.Problem
 	classes *kernels.Classes
 	label   []int
-	prior   *gauss.Normal // as it came
+	prior   *gauss.Normal // as given
 	root    *gauss.Root
 	search  *search
 	hessian string
-	learnt  bool // prior variances are
+	learnt  bool // prior variances are learnt
 }
 
-// Fit is the Laplace approximation for rows whose Y is the index of their class in
-// classes, the Model's Lik being nil. The fit's Classes are classes, its Beliefs a
-// block of all features for each, in that order, and its Covariance is over all of
-// them; family multinomial, link softmax. The class pinned by Options.Reference has
-// weights 0 of variance 0.
+// Fit computes the Laplace approximation for rows whose Y is the index of their class in classes;
+// the Model's Lik is nil. The fit's Classes are classes, its Beliefs a block of all features for
+// each, in that order, and its Covariance is over all of them; family multinomial, link softmax.
+// The class pinned by Options.Reference has weights 0 of variance 0.
 //
-// Options read: Reference, Hessian ("auto": full up to 5,000 weights of all classes, then
-// lowrank with the diagonal of what that leaves out, which the status says, and no variance
-// is learnt; where it is learnt auto is, up to 2,000 weights, the Gaussian of least
-// Kullback-Leibler divergence from the posterior, and LogEvidence its lower bound; block
-// keeps the covariance within a class; where it or diagonal make variances too small the status says so), Rank, Oversample,
-// PowerIterations, Seed, MaxIter (100 Newton steps), Tol (1e-8: the distance to the
-// mode in posterior deviations), AutoPrior, PriorGroups, Integrate (with SDScale and SDFreedom;
-// hessian full, LogEvidence is the highest), Standardize, TimeLimit. A
-// Start is a softmax fit of the same classes and reference.
+// Options read: Reference, Hessian, Rank, Oversample, PowerIterations, Seed, MaxIter (100 Newton
+// steps), Tol (1e-8: the distance to the mode in posterior standard deviations), AutoPrior,
+// PriorGroups, Integrate (with SDScale and SDFreedom; hessian full, LogEvidence is the highest),
+// Standardize, TimeLimit. A Start is a softmax fit of the same classes and reference.
+// Hessian "auto" is full up to 5,000 weights of all classes, then lowrank plus the diagonal of what
+// that leaves out: the status says so, and no variance is learnt. If it is learnt auto is, up to
+// 2,000 weights, the Gaussian of least Kullback-Leibler divergence from the posterior, and
+// LogEvidence its lower bound. Block keeps the covariance within a class. The status says if block
+// or diagonal make variances too small.
 //
-// Newton's equations are solved over all weights, Ap x Ap for A classes that learn and
-// p features, if those are few; in the rows, A + 1 factors of n x n, if these are
-// fewer than the features; else by conjugate gradients.
+// Newton's equations are solved over all weights, Ap x Ap for A learnt classes and p features, if
+// those are few; in row space, A + 1 factors of n x n, if rows are fewer than features; otherwise
+// by conjugate gradients.
 //
-// Errors: a class index outside classes, an unknown reference, options out of range, a
-// curvature that overflows; the cause of ctx when it is cancelled, or when the time
-// limit ends before there is a first posterior. Stopping early is none: Status and
-// Converged say it.
+// Errors: a class index outside classes, an unknown reference, options out of range, a curvature
+// that overflows; the cause of ctx if it is cancelled, or if the time limit ends before there is a
+// first posterior. Stopping early is not an error: see Status and Converged.
 func Fit(ctx context.Context, p *kernels.Problem, classes []string) (f *kernels.Fit, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -166,7 +164,7 @@ func hessianOf(p *kernels.Problem, classes []string) string {
 	return "full"
 }
 
-// called is what a user calls a Hessian.
+// called returns the name of a Hessian for users.
 func called(h string) string {
 	if h == "rest" {
 		return "the low-rank form of the posterior"
@@ -177,7 +175,7 @@ func called(h string) string {
 func (e *engine) fit() (*kernels.Fit, error) {
 	low := e.hessian == "lowrank"
 	if low && len(e.prior.Mean) <= fullWeights && e.x.LearnsPrior() {
-		e.hessian = "full" // to learn by
+		e.hessian = "full" // to learn with
 	}
 	e.learnt = e.x.LearnsPrior() && e.hessian != "rest" && e.hessian != "lowrank" && len(e.classes.Learnt) > 0
 	if !e.learnt {
@@ -245,8 +243,8 @@ func (e *engine) fit() (*kernels.Fit, error) {
 	return f, err
 }
 
-// refines says whether the fit is the Gaussian nearest to the posterior: where the variance is
-// learnt and no Hessian is asked for.
+// refines reports whether the fit is the Gaussian nearest to the posterior: if the variance is learnt
+// and no particular Hessian was requested.
 func (e *engine) refines() bool {
 	h, a := e.x.Options.Hessian, len(e.classes.Learnt)
 	d := a * e.x.P
@@ -260,7 +258,7 @@ type evidence struct {
 	log float64
 }
 
-// climbTo finds the mode from weights w, or from where the search stands.
+// climbTo finds the mode from weights w, or from the search's present point if w is nil.
 func (e *engine) climbTo(w []float64) (*evidence, error) {
 	s := e.search
 	s.restart(w)
