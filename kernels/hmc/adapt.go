@@ -6,8 +6,8 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// stepper adapts the step size by dual averaging so that steps are accepted with
-// probability wantAccept on average.
+// stepper adapts the step size by dual averaging so that the mean acceptance probability of
+// steps is wantAccept.
 //
 // Source: [hoffman2014], section 3.2, with its constants.
 type stepper struct{ mu, gap, logEps, logAvg, n, guess float64 }
@@ -27,9 +27,9 @@ func (d *stepper) next(accept float64) (eps float64) {
 	return math.Exp(d.logEps)
 }
 
-// average is the step size after adaptation. The first steps try about ten times the guess:
-// an average of a few of them would be of steps that are too long. Half the guess, which may
-// be the first step that was too long, is safe then.
+// average returns the step size after adaptation. The first steps try about ten times the guess, so
+// an average over only a few of them would be too long. Then half the guess, which may itself be
+// the first step that was too long, is safe.
 func (d *stepper) average() float64 {
 	if d.n < 5 {
 		return d.guess / 2
@@ -37,8 +37,8 @@ func (d *stepper) average() float64 {
 	return math.Exp(d.logAvg)
 }
 
-// windows are the iterations at which the metric is renewed: draws from first on
-// count, in windows that double, and the last iterations are left for the step size.
+// windows returns the iterations at which the metric is updated: draws from first count, in
+// windows that double, and the last iterations are left for the step size.
 func windows(warmup int) (first int, ends []int) {
 	first, last, size := 75, 50, 25
 	if warmup < first+last+size {
@@ -62,7 +62,7 @@ func windows(warmup int) (first int, ends []int) {
 type spread struct {
 	n       float64
 	mean, d []float64
-	ss      []float64     // sums of squares; nil when cov is kept
+	ss      []float64     // sums of squares; nil if cov is kept
 	cov     *dense.Matrix // lower triangle of sums of products
 }
 
@@ -103,11 +103,10 @@ func (s *spread) add(z []float64) {
 	}
 }
 
-// metric is the map z = centre + R u to coordinates in which the posterior is about
-// N(0, I).
+// metric is the map z = centre + R u to coordinates in which the posterior is about N(0, I).
 type metric struct {
 	scale []float64     // diagonal R
-	chol  *dense.Matrix // lower triangular R; nil when diagonal
+	chol  *dense.Matrix // lower triangular R; nil if diagonal
 }
 
 func (m *metric) full() bool { return m.chol != nil }
@@ -160,10 +159,10 @@ func (m *metric) mulT(dst, x []float64) {
 	}
 }
 
-// learn replaces m by the covariance of s, shrunk towards that of prior as if it had
-// been seen k times: p + 5 times for a full matrix, whose sample needs more draws
-// than dimensions, 5 times for a diagonal one. A matrix that rounding spoils leaves
-// m as it is.
+// learn replaces m by the covariance of s, shrunk towards that of prior as if that had been
+// observed k times: p + 5 times for a full matrix, whose estimate needs more draws than
+// dimensions, 5 times for a diagonal one. If rounding makes the matrix indefinite m stays as it
+// is.
 func (m *metric) learn(s *spread, prior *metric) {
 	if !m.full() {
 		const k = 5

@@ -14,21 +14,20 @@ type evidence struct{ logZ, err float64 }
 
 var unknown = evidence{math.NaN(), math.NaN()}
 
-// maxEvidenceError is the standard error in nats from which an estimate says nothing.
+// maxEvidenceError is the largest standard error in nats of an estimate that is reported.
 const maxEvidenceError = 1
 
-// bridge estimates log p(y) = log ∫ p(y | z) N(z; 0, I) dz from draws of the
-// posterior and as many of a Gaussian q that overlaps it. The first half of each
-// chain gives q its moments, the second half is bridged, so that q does not know the
-// draws it is compared with. With l = p(y, z)/q(z) and shares a and b of posterior
-// and Gaussian draws, Z solves
+// bridge estimates log p(y) = log ∫ p(y | z) N(z; 0, I) dz from draws of the posterior and as
+// many of a Gaussian q that overlaps it. The first half of each chain determines the moments of
+// q, the second half is bridged, so that q does not depend on the draws it is compared with.
+// With l = p(y, z)/q(z) and shares a and b of posterior and Gaussian draws, Z solves
 //
 //	Z = mean_q[l / (a l + b Z)] / mean_post[1 / (a l + b Z)]
 //
-// Its standard error comes from the spread of both averages, the draws counted by
-// their effective number. It is unknown with fewer than 4 draws in the halves a
-// dimension, beyond fullMetricMost dimensions, past the deadline, and when the error
-// exceeds maxEvidenceError.
+// Its standard error comes from the variance of both averages, with draws counted by their
+// effective number. The result is unknown with fewer than 4 draws per dimension in the halves,
+// beyond fullMetricMost dimensions, past the deadline, and if the error exceeds
+// maxEvidenceError.
 //
 // Source: [meng1996], eq. 4.1 (the optimal bridge); [fruhwirth2004] for the error.
 func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) evidence {
@@ -53,7 +52,7 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 	half := 0.5 * dense.LogDet(q.chol)
 	c := half + 0.5*float64(p)*math.Log(2*math.Pi)
 
-	// log l at the draws of both, and of a typical one to keep exponents small
+	// log l at the draws of both, relative to a typical one to keep exponents small
 	v := m.view(q, s.mean)
 	u, grad := make([]float64, p), make([]float64, p)
 	ratio := func(u []float64) float64 { return v.at(u, grad) + c + 0.5*dense.Dot(u, u) }
@@ -91,11 +90,11 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 	return evidence{shift + math.Log(z), e}
 }
 
-// meet iterates to Z exp(-shift) and gives its relative standard error, infinite where there is
+// meet iterates to Z exp(-shift) and returns it with its relative standard error, infinite if there is
 // no Z: post are log l of posterior draws by chain, prop of Gaussian ones.
 func meet(post [][]float64, prop []float64, shift float64) (z, e float64) {
 	total := len(prop)
-	ne := ess(post) // draws that count
+	ne := ess(post) // effective number of draws
 	if ne == 0 {
 		ne = float64(total) // constant: the Gaussian is the posterior
 	}

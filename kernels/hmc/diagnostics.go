@@ -7,10 +7,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// RHat is the rank-normalised split R-hat of one quantity: the larger one of its
-// bulk and of its distance from the median. 1 says that all halves of all chains
-// agree; +Inf that they do not move. Chains have equal length, at least 4; of fewer, or of none, it
-// is NaN, as the effective sample sizes are.
+// RHat returns the rank-normalised split R-hat of one quantity: the larger of those of its bulk and
+// of its distance from the median. 1 means that all halves of all chains agree; +Inf that they do
+// not move. Chains have equal length, at least 4; for fewer draws or chains it is NaN, as the
+// effective sample sizes are.
 //
 // Source: [vehtari2021], eq. 4 and section 4.1.
 func RHat(chains [][]float64) float64 {
@@ -30,8 +30,8 @@ func RHat(chains [][]float64) float64 {
 	return math.Max(rHat(normalScores(h)), rHat(normalScores(folded)))
 }
 
-// ESSBulk is the effective sample size for the centre of one quantity: that of its
-// normal scores over split chains.
+// ESSBulk returns the effective sample size for the centre of one quantity: that of its normal
+// scores over split chains.
 //
 // Source: [vehtari2021], section 4.3.
 func ESSBulk(chains [][]float64) float64 {
@@ -41,8 +41,8 @@ func ESSBulk(chains [][]float64) float64 {
 	return ess(normalScores(halves(chains)))
 }
 
-// ESSTail is the effective sample size for the tails: the smaller one of those of
-// the 5 % and the 95 % quantile.
+// ESSTail returns the effective sample size for the tails: the smaller of those of the 5 % and
+// the 95 % quantile.
 func ESSTail(chains [][]float64) float64 {
 	if !enough(chains) {
 		return math.NaN()
@@ -66,8 +66,8 @@ func ESSTail(chains [][]float64) float64 {
 	return math.Min(tail(0.05), tail(0.95))
 }
 
-// ESS is the effective sample size for the mean of one quantity over chains of equal
-// length. Chains that do not move have none.
+// ESS returns the effective sample size for the mean of one quantity over chains of equal length.
+// It is 0 for chains that do not move.
 func ESS(chains [][]float64) float64 {
 	if !enough(chains) {
 		return math.NaN()
@@ -75,7 +75,7 @@ func ESS(chains [][]float64) float64 {
 	return ess(chains)
 }
 
-// enough says that there are chains, of one length that diagnostics are defined for.
+// enough reports whether there are chains, of a common length for which diagnostics are defined.
 func enough(chains [][]float64) bool {
 	for _, c := range chains {
 		if len(c) < 4 || len(c) != len(chains[0]) {
@@ -143,7 +143,7 @@ func normalScores(chains [][]float64) [][]float64 {
 	return out
 }
 
-// meanVar is the mean and the unbiased variance.
+// meanVar returns the mean and the unbiased variance.
 func meanVar(x []float64) (mean, variance float64) {
 	for i, v := range x {
 		d := v - mean
@@ -153,7 +153,7 @@ func meanVar(x []float64) (mean, variance float64) {
 	return mean, variance / float64(len(x)-1)
 }
 
-// between is the mean of the chains' variances and the variance of their means.
+// between returns the mean of the chains' variances and the variance of their means.
 func between(chains [][]float64) (within, means float64) {
 	ms := make([]float64, len(chains))
 	for i, c := range chains {
@@ -176,8 +176,8 @@ func rHat(chains [][]float64) float64 {
 	return math.Sqrt((n-1)/n + b/w)
 }
 
-// ess sums the autocorrelations of all chains together in pairs, as long as the
-// pairs stay positive, made to fall (Geyer's initial monotone sequence).
+// ess sums the autocorrelations of all chains together in pairs while these are positive, made
+// non-increasing (Geyer's initial monotone sequence).
 func ess(chains [][]float64) float64 {
 	m, n := len(chains), len(chains[0])
 	w, b := between(chains)
@@ -216,6 +216,6 @@ func ess(chains [][]float64) float64 {
 		tau += 2 * last
 	}
 	size := float64(m * n)
-	// Anticorrelated draws count more than once, but not without bound.
+	// Anticorrelated draws count more than once, but with a bound.
 	return size / math.Max(tau, 1/math.Log10(math.Max(size, 10)))
 }

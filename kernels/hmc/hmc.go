@@ -1,15 +1,15 @@
-// Package hmc samples posteriors by Hamiltonian Monte Carlo: the referee of the
-// approximate engines.
+// Package hmc samples posteriors by Hamiltonian Monte Carlo, the reference for the approximate
+// engines.
 //
-// The no-U-turn sampler runs in coordinates z whose prior is N(0, I), w = μ0 + A z
-// with A Aᵀ = Σ0, and z = ẑ + R u around the mode ẑ. R starts as a square root of the
-// inverse curvature there, so that a posterior near its Laplace approximation is
-// N(0, I) in u from the first step; in the warm-up R learns the draws' covariance in
-// windows that double, and the step size follows the acceptance.
+// The no-U-turn sampler runs in coordinates z whose prior is N(0, I), w = μ0 + A z with A Aᵀ = Σ0,
+// and z = ẑ + R u around the mode ẑ. R starts as a square root of the inverse curvature there, so
+// that a posterior near its Laplace approximation is N(0, I) in u from the first step. In the
+// warm-up R learns the draws' covariance in windows that double, and the step size is adapted to
+// the acceptance rate.
 //
-// Chains start at draws twice as wide as the Laplace approximation. Where the likelihood is not
-// log-concave and has several modes, as many chains start at each as its share of the evidence
-// says. Each chain is a function of the seed and its number alone.
+// Chains start at draws twice as wide as the Laplace approximation. If the likelihood is not
+// log-concave and the posterior has several modes, the number of chains that start at each is
+// proportional to its share of the evidence. Each chain is a function of the seed and its number.
 package hmc
 
 import (
@@ -30,52 +30,52 @@ import (
 
 // Defaults of kernels.Options.
 const (
-	Samples = 1000 // draws a chain
+	Samples = 1000 // draws per chain
 	Warmup  = 1000 // iterations before them
 	Chains  = 4
 )
 
 const (
-	fullMetric     = 100     // up to here a full mass matrix, and beyond where it costs less than the data
+	fullMetric     = 100     // number of weights up to which the mass matrix is full; beyond, only if that costs less than the data
 	fullMetricMost = 500     // never beyond
-	FullCovariance = 500     // up to here the fit keeps the draws' covariance
+	FullCovariance = 500     // number of weights up to which the fit keeps the draws' covariance
 	maxNumbers     = 1 << 28 // samples x chains x weights: 2 GiB
 )
 
-// Streams of the generator: chains have 1, 2, ...
+// Streams of the random number generator: chains use 1, 2, ...
 const (
 	bridgeStream = 1 << 32
 	liftStream   = 1 << 63
 )
 
-// Result is what the chains gave.
+// Result is the result of all chains.
 type Result struct {
-	// Fit has the means of the draws, sharpened by control variates where the mass matrix
-	// is full (see control), their variances, their full covariance up to 500 weights, and the log evidence by bridge sampling. It has Converged when all
-	// R-hat are below 1.01, all bulk and tail ESS above 100 a chain, and no
-	// trajectory diverged.
+	// Fit has the means of the draws, improved by control variates if the mass matrix is full (see
+	// control), their variances, their full covariance up to 500 weights, and the log evidence by
+	// bridge sampling. It has Converged if all R-hat are below 1.01, all bulk and tail ESS above
+	// 100 per chain, and no trajectory diverged.
 	Fit *kernels.Fit
-	// Draws are the draws of each chain, samples x weights, in the order of the
-	// problem's columns (known weights are none). Under a low-rank likelihood they are
-	// in its coordinates; Weights has the weights.
+	// Draws are the draws of each chain, samples x weights, in the order of the problem's columns
+	// (known weights have none). With a low-rank likelihood they are in its coordinates; Weights
+	// returns the weights.
 	Draws []*dense.Matrix
 	// By column of Draws: rank-normalised split R-hat, and effective sample sizes.
 	RHat, ESSBulk, ESSTail []float64
 
 	Divergences int     // trajectories whose energy error exceeded 1000 nats
 	DepthHits   int     // trajectories cut at 2^10 - 1 steps
-	Acceptance  float64 // mean acceptance of the steps; about 0.8 is aimed at
-	Steps       int64   // gradients that the draws needed, warm-up not counted
+	Acceptance  float64 // mean acceptance of the steps; the target is 0.8
+	Steps       int64   // gradients for the draws, without the warm-up
 
-	// LogEvidence of the rows and its standard error; NaN where the draws are too
-	// few to tell (see bridge).
+	// LogEvidence of the rows and its standard error; NaN if there are too few draws (see
+	// bridge).
 	LogEvidence, LogEvidenceError float64
 
 	lift func(dst, u []float64, rng *rand.Rand)
 	seed uint64
 }
 
-// Fit is Sample's Fit.
+// Fit returns Sample's Fit.
 func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	r, err := Sample(ctx, p)
 	if err != nil {
@@ -84,19 +84,19 @@ func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	return r.Fit, nil
 }
 
-// Sample draws from the posterior of p with any likelihood. Options: Samples,
-// Warmup, Chains, Seed, TimeLimit, Standardize, and Rank: above 0 the low-rank likelihood is
-// sampled in its M dimensions, and directions it does not see keep their prior.
+// Sample draws from the posterior of p with any likelihood. Options: Samples, Warmup, Chains,
+// Seed, TimeLimit, Standardize, and Rank: above 0 the low-rank likelihood is sampled in its M
+// dimensions, and directions outside these keep their prior.
 //
-// A time limit that ends the chains early leaves the draws made until then; in the
-// warm-up, the Laplace approximation of the mode reached. Status says so.
+// If a time limit ends the chains early the draws made until then are used; in the warm-up, the
+// Laplace approximation at the mode reached. Status says so.
 //
-// Cost: O(nnz + p) a step, 2^depth - 1 steps a draw, plus p² where the mass matrix
-// is full (up to 100 weights, and up to 500 where p² < nnz); memory 8 bytes a draw
-// and weight. The result does not depend on the number of processors.
+// Cost: O(nnz + p) per step, 2^depth - 1 steps per draw, plus p² if the mass matrix is full (up
+// to 100 weights, and up to 500 if p² < nnz); memory 8 bytes per draw and weight. The result does
+// not depend on the number of processors.
 //
-// Errors: options out of range, drift, more than 2^28 numbers to keep, a
-// likelihood that is 0 at every start, draws that do not move.
+// Errors: options out of range, drift, more than 2^28 numbers to keep, a likelihood that is 0 at
+// every start, draws that do not move.
 func Sample(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func Sample(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 	return r, r.restore(sc)
 }
 
-// restore brings what was drawn on standardised scales to the original ones.
+// restore transforms what was drawn on standardised scales to the original ones.
 func (r *Result) restore(s *kernels.Standard) error {
 	was := r.Fit.LogEvidence
 	if err := s.Restore(r.Fit); err != nil {
@@ -197,7 +197,7 @@ func options(p *kernels.Problem) (*settings, error) {
 	return o, option.Check(q)
 }
 
-// chain is what one chain gave.
+// chain is the result of one chain.
 type chain struct {
 	draws       *dense.Matrix // in z
 	n           int           // draws made
@@ -205,7 +205,7 @@ type chain struct {
 	depthHits   int
 	steps       int64
 	accept      float64 // sum over draws
-	both        *spread // of the draws and their gradients in z, one after the other; nil with a diagonal metric
+	both        *spread // of the draws and their gradients in z, concatenated; nil with a diagonal metric
 	err         error
 }
 
@@ -214,19 +214,19 @@ type sampling struct {
 	*settings
 	*model
 	of   *kernels.Problem
-	nnz  int    // what the data cost a step
+	nnz  int    // cost of the data per step
 	note string // for the status
 
-	lift   func(dst, u []float64, rng *rand.Rand)     // low rank: weights given coordinates; nil else
+	lift   func(dst, u []float64, rng *rand.Rand)     // low rank: weights given coordinates; otherwise nil
 	lifted func(*gauss.Normal) (*gauss.Normal, error) // the Gaussian of the weights
 
 	centre  []float64
 	laplace *metric
-	peaks   []*peak // the best first; none where there is one mode
+	peaks   []*peak // the best first; empty if there is one mode
 	made    []*chain
 	draws   []*dense.Matrix
 	evid    evidence
-	short   bool // the time limit cut it
+	short   bool // cut short by the time limit
 }
 
 // run finds the mode and runs the chains.
@@ -365,7 +365,7 @@ func (s *sampling) begin(t *sampler, from *peak, rng *rand.Rand, u, z []float64)
 	}
 }
 
-// result is the answer of chains that finished, or that the time limit cut.
+// result returns the result of chains that finished, or that the time limit cut short.
 func (s *sampling) result() (*Result, error) {
 	r := &Result{LogEvidence: s.evid.logZ, LogEvidenceError: s.evid.err, Draws: s.draws, lift: s.lift, seed: s.seed}
 	n := 0
@@ -406,15 +406,14 @@ func (s *sampling) result() (*Result, error) {
 	return r, nil
 }
 
-// control is what control variates add to the mean of the draws. The gradient g of
-// the log density averages to 0 over the posterior; what it averages to over the
-// draws tells how far their mean is off,
+// control returns the correction of the mean of the draws by control variates. The gradient g of
+// the log density has posterior mean 0; its mean over the draws shows how far their mean is
+// off,
 //
 //	E[z] ≈ z̄ - Cov(z, g) Cov(g)⁻¹ ḡ,
 //
-// which is exact for a Gaussian posterior, whatever the draws. It is nil with a
-// diagonal metric, with fewer than ten draws a weight, and when the time limit cut
-// the chains.
+// which is exact for a Gaussian posterior, for any draws. It is nil with a diagonal metric, with
+// fewer than ten draws per weight, and if the time limit cut the chains short.
 //
 // Source: [mira2013], linear trial functions.
 func (s *sampling) control() []float64 {
@@ -447,10 +446,9 @@ func (s *sampling) control() []float64 {
 	return shift
 }
 
-// Weights sets dst to draw i of chain c as weights, in the order of the problem's
-// columns: a row of Draws, or its lift under a low-rank likelihood, where the
-// directions that the likelihood does not see are drawn from the prior by a stream
-// of the seed, c and i.
+// Weights sets dst to draw i of chain c as weights, in the order of the problem's columns: a row
+// of Draws, or its lift with a low-rank likelihood, where the directions outside it are drawn
+// from the prior by a stream of the seed, c and i.
 func (r *Result) Weights(dst []float64, c, i int) {
 	row := r.Draws[c].Row(i)
 	if r.lift == nil {
@@ -478,8 +476,8 @@ func (r *Result) diagnose() {
 	})
 }
 
-// normal is the Gaussian with the moments of the draws: full up to FullCovariance
-// weights when there are enough of them.
+// normal returns the Gaussian with the moments of the draws: full up to FullCovariance weights if
+// there are enough draws.
 func (r *Result) normal() (*gauss.Normal, error) {
 	p := r.Draws[0].Cols
 	s := newSpread(p, p <= FullCovariance)
@@ -510,10 +508,10 @@ func (r *Result) normal() (*gauss.Normal, error) {
 	return gauss.NewDiagonal(s.mean, variance), nil
 }
 
-// apartNote is said where the beliefs have no covariances, but weights meet in rows.
+// apartNote is the status note if the beliefs have no covariances, but weights occur in rows together.
 const apartNote = "; covariances are not kept of more than %d weights, nor of as many as there are draws: each weight has its own variance, but variances of predictions and of differences are wrong where weights are correlated"
 
-// apart is apartNote where it is so: g is of the coordinates that were sampled.
+// apart returns apartNote if it applies: g is over the sampled coordinates.
 func (s *sampling) apart(g *gauss.Normal) string {
 	if g.Form != gauss.Diagonal || !s.of.Meet() {
 		return ""
@@ -521,7 +519,7 @@ func (s *sampling) apart(g *gauss.Normal) string {
 	return fmt.Sprintf(apartNote, FullCovariance)
 }
 
-// finish makes the Fit.
+// finish builds the Fit.
 func (s *sampling) finish(r *Result, post *gauss.Normal) {
 	f := s.of.Fit("hmc", post, r.LogEvidence)
 	r.Fit = f
@@ -547,7 +545,7 @@ func (s *sampling) finish(r *Result, post *gauss.Normal) {
 	}
 }
 
-// early is the answer of a run that the time limit ended in its warm-up.
+// early returns the result of a run that the time limit ended in its warm-up.
 func (s *sampling) early() (*Result, error) {
 	w, scratch := make([]float64, s.dim()), []float64(nil)
 	s.weights(w, s.centre, &scratch)
@@ -586,7 +584,7 @@ func (s *sampling) early() (*Result, error) {
 	return &Result{Fit: f, LogEvidence: nan, LogEvidenceError: nan}, nil
 }
 
-// known is the answer when all weights are known.
+// known returns the result if all weights are known.
 func known(p *kernels.Problem, o *settings) (*Result, error) {
 	l := 0.0
 	b := p.Batch()

@@ -11,13 +11,13 @@ import (
 	"github.com/bglm/bglm/kernels/lowrank"
 )
 
-// reduce makes s sample the low-rank likelihood, which sees a row x only as U Uᵀx: in
-// k coordinates u = Hᵀb of the weights μ0 + C b, b ~ N(0, I) under the prior.
+// reduce makes s sample the low-rank likelihood, which depends on a row x only through U Uᵀx: in k
+// coordinates u = Hᵀb of the weights μ0 + C b, b ~ N(0, I) under the prior.
 //
 //	s = offset + Z Tᵀu,   u ~ N(0, I),   b | u = H u + (I - H Hᵀ) ε
 //
-// so that moments of the weights follow from those of u exactly, and a draw of them
-// from one of u and one of ε. A step costs O(n k) instead of O(nnz).
+// so that moments of the weights follow from those of u exactly, and a draw of them from one of u
+// and one of ε. A step costs O(n k) instead of O(nnz).
 //
 // Source: [trippe2019], LR-MCMC.
 func (s *sampling) reduce(p *kernels.Problem) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// reserve claims what sampling p will hold at its most from the memory budget.
+// reserve reserves the peak memory of sampling p from the memory budget.
 func reserve(p *kernels.Problem, o *settings) (*memory.Grant, error) {
 	n, w, chains := float64(p.N), float64(p.P), float64(o.chains)
 	need, dim := (3*chains+6)*n, w

@@ -12,19 +12,19 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// peak is a mode where chains may begin: where it is, its Laplace approximation, and the share that
-// this has of the evidence of all of them.
+// peak is a mode at which chains may start: its location, its Laplace approximation, and its share of
+// the evidence of all modes.
 type peak struct {
 	z      []float64
 	metric *metric
 	share  float64
-	begun  int // chains
-	near   int // draws that have no other mode nearer
+	begun  int // number of chains that started here
+	near   int // number of draws to which no other mode is nearer
 }
 
-// findPeaks searches the other modes that a likelihood which is not log-concave may give, and leaves the
-// centre at the best. Chains of one start that lies uphill of the prior mean agree about that
-// mode alone.
+// findPeaks searches for further modes, which a likelihood that is not log-concave may cause, and sets
+// the centre to the best. Chains that all start uphill of the prior mean would agree on that mode
+// alone.
 func (s *sampling) findPeaks(full bool) {
 	l, bumpy := s.lik.(lik.Bumpy)
 	if !bumpy || s.stop.Nearly() {
@@ -64,7 +64,7 @@ func (s *sampling) findPeaks(full bool) {
 	}
 }
 
-// startOf is the mode at which chain k begins: of each as many chains as its share says.
+// startOf returns the mode at which chain k starts: for each as many chains as its share implies.
 func (s *sampling) startOf(k int) *peak {
 	if len(s.peaks) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (s *sampling) startOf(k int) *peak {
 	return s.peaks[0]
 }
 
-// visits counts the draws by the mode that is nearest.
+// visits counts the draws by their nearest mode.
 func (s *sampling) visits() {
 	if len(s.peaks) == 0 {
 		return
@@ -103,7 +103,7 @@ func (s *sampling) visits() {
 	}
 }
 
-// modesNote is what the status says of more modes than one; missed is the share of those that have no
+// modesNote returns the status note about several modes; missed is the total share of those without
 // draws.
 func (s *sampling) modesNote() (note string, missed float64) {
 	if len(s.peaks) == 0 {
@@ -122,7 +122,7 @@ func (s *sampling) modesNote() (note string, missed float64) {
 	return note, missed
 }
 
-// climber is a view as a mode.Climber.
+// climber makes a view a mode.Climber.
 type climber struct {
 	*view
 	all  []lik.Obs
@@ -176,7 +176,7 @@ func (c *climber) Predictor() []float64 { return c.s }
 func (c *climber) Obs(i int) lik.Obs    { return c.all[i] }
 func (c *climber) Late() bool           { return c.stop.Nearly() }
 
-// LogEvidence is by the curvature, with a diagonal metric by its diagonal; rows that curve upwards
+// LogEvidence uses the curvature, with a diagonal metric its diagonal; rows of negative curvature
 // count as flat.
 func (c *climber) LogEvidence() (float64, error) {
 	p := c.dim()

@@ -8,15 +8,15 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// target is an unnormalised log density in coordinates in which the sampler's mass
-// matrix is the identity. at writes the gradient; -Inf or NaN is outside.
+// target is an unnormalised log density in coordinates in which the sampler's mass matrix is the
+// identity. at sets the gradient; -Inf or NaN means outside the support.
 type target interface {
 	at(u, grad []float64) float64
 }
 
 const (
 	maxDepth     = 10   // a trajectory has at most 2^10 - 1 steps
-	maxEnergyGap = 1000 // nats of energy error that make a trajectory divergent
+	maxEnergyGap = 1000 // energy error, in nats, from which a trajectory counts as divergent
 )
 
 // point is a state of the Hamiltonian system H = -log π(u) + |p|²/2.
@@ -38,9 +38,9 @@ func (z *point) set(from *point) {
 
 func (z *point) energy() float64 { return 0.5*dense.Dot(z.p, z.p) - z.logp }
 
-// span is a stretch of trajectory in the order it was integrated: the momenta at its
-// ends, their sum rho, the weight Σ exp(H0 - H) of its states, and one of them
-// picked with probability proportional to its weight.
+// span is a section of a trajectory in the order of integration: the momenta at its ends, their
+// sum rho, the weight Σ exp(H0 - H) of its states, and one state picked with probability
+// proportional to its weight.
 type span struct {
 	beg, end, rho []float64
 	logW          float64
@@ -51,8 +51,8 @@ func newSpan(n int) span {
 	return span{beg: make([]float64, n), end: make([]float64, n), rho: make([]float64, n), pick: newPoint(n)}
 }
 
-// sampler is the no-U-turn sampler: trajectories that double until they turn back,
-// with a multinomial choice of the next state.
+// sampler is the no-U-turn sampler: trajectories double until they turn back, and the next state
+// is a multinomial choice.
 //
 // Sources: [hoffman2014]; [betancourt2017], appendix A.3 and A.4.2: the choice, the
 // criterion on the summed momentum, and its two extra checks across the subtrees.
@@ -73,7 +73,7 @@ type sampler struct {
 	sumAccept float64
 	divergent bool
 	depth     int
-	late      bool // the time limit cut it: now is no draw
+	late      bool // the time limit cut it short: now is not a draw
 }
 
 func newSampler(t target, n int, rng *rand.Rand, halt *stop.Stop) *sampler {
@@ -87,7 +87,7 @@ func newSampler(t target, n int, rng *rand.Rand, halt *stop.Stop) *sampler {
 	return s
 }
 
-// move starts from u.
+// move moves to u.
 func (s *sampler) move(u []float64) {
 	copy(s.now.u, u)
 	s.now.logp = s.at(s.now.u, s.now.g)
@@ -107,7 +107,7 @@ func (s *sampler) leapfrog(z *point, eps float64) {
 	dense.Axpy(eps/2, z.g, z.p)
 }
 
-// guess sets a step size whose first step is accepted about 80 % of the time.
+// guess sets a step size at which a first step is accepted with probability about 80 %.
 func (s *sampler) guess() {
 	z := &s.ends[0]
 	dir := 0.0
@@ -151,7 +151,7 @@ func (s *sampler) next() {
 		if !s.build(s.depth, u, &s.ends[side], s.eps*float64(2*side-1)) {
 			break
 		}
-		// Progress is favoured: the new half is chosen with probability min(1, w'/w).
+		// Favour progress: the new half is chosen with probability min(1, w'/w).
 		if s.rng.Float64() < math.Exp(u.logW-w.logW) {
 			w.pick, u.pick = u.pick, w.pick
 		}
@@ -163,8 +163,8 @@ func (s *sampler) next() {
 	s.now.set(&w.pick)
 }
 
-// build integrates 2^depth steps from z into t. It reports false when they diverge
-// or turn back.
+// build integrates 2^depth steps from z into t. It returns false if they diverge or turn
+// back.
 func (s *sampler) build(depth int, t *span, z *point, eps float64) bool {
 	if depth == 0 {
 		if s.late = s.stop.Nearly(); s.late {
@@ -195,8 +195,8 @@ func (s *sampler) build(depth int, t *span, z *point, eps float64) bool {
 	return join(t, u)
 }
 
-// join appends u, which was integrated after t, to t. It reports whether the whole
-// still goes on: no two of its ends and middles move towards each other.
+// join appends u, which was integrated after t, to t. It reports whether the trajectory continues:
+// no two of its ends and middles move towards each other.
 func join(t, u *span) bool {
 	ahead := func(p, rho, more []float64) bool { return dense.Dot(p, rho)+dense.Dot(p, more) > 0 }
 	on := ahead(t.beg, t.rho, u.rho) && ahead(u.end, t.rho, u.rho) &&

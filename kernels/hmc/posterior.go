@@ -14,8 +14,8 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// model is the posterior in coordinates z whose prior is N(0, I): w = mean + A z,
-// A Aᵀ the prior covariance.
+// model is the posterior in coordinates z whose prior is N(0, I): w = mean + A z, with A Aᵀ the
+// prior covariance.
 type model struct {
 	*design.Columns
 	lik    lik.Likelihood
@@ -26,7 +26,7 @@ type model struct {
 	stop   *stop.Stop
 }
 
-// newModel has the rows of p with the columns and offsets (nil = 0) given.
+// newModel returns a model of the rows of p with the given columns and offsets (nil = 0).
 func newModel(x *design.Columns, p *kernels.Problem, offset []float64, prior *gauss.Normal) (*model, error) {
 	root, err := prior.Root()
 	if err != nil {
@@ -50,14 +50,14 @@ func (m *model) weights(w, z []float64, scratch *[]float64) {
 	}
 }
 
-// view is one goroutine's view of a model through a metric, with all the memory that
-// evaluating it takes; it is a target.
+// view is one goroutine's view of a model through a metric, with all scratch memory for its
+// evaluation; it is a target.
 type view struct {
 	*model
 	metric    *metric
 	centre    []float64
 	z, g      []float64 // at: z and the gradient in z
-	w, x      []float64 // weights, and Xᵀ times something
+	w, x      []float64 // weights, and scratch for Xᵀ times a vector
 	s, d1, d2 []float64 // predictors and derivatives of log p(y | s)
 	scratch   []float64
 }
@@ -74,7 +74,7 @@ func (m *model) view(r *metric, centre []float64) *view {
 	return v
 }
 
-// density is log p(y | z) + log N(z; 0, I); its gradient goes to grad. Cost:
+// density returns log p(y | z) + log N(z; 0, I) and sets grad to its gradient. Cost:
 // O(nnz + p) and the prior's root; no allocation.
 func (v *view) density(z, grad []float64) float64 {
 	v.weights(v.w, z, &v.scratch)
@@ -99,8 +99,8 @@ func (v *view) at(u, grad []float64) float64 {
 	return l
 }
 
-// curvature replaces d2 by max(-d2, 0): of a family that is not log-concave the
-// rows that curve upwards are left out.
+// curvature replaces d2 by max(-d2, 0): rows of negative curvature, of a family that is not
+// log-concave, are left out.
 func (v *view) curvature() []float64 {
 	for i, d2 := range v.d2 {
 		v.d2[i] = math.Max(-d2, 0)
@@ -115,7 +115,7 @@ func (v *view) hessian(h *dense.Matrix, c []float64) {
 	v.Gram(g, c)
 	for j := range p {
 		v.stop.Row(j)
-		v.root.MulT(t.Row(j), g.Row(j)) // row j of G A, G being symmetric
+		v.root.MulT(t.Row(j), g.Row(j)) // row j of G A, because G is symmetric
 	}
 	t = t.T()
 	for j := range p {
@@ -125,10 +125,10 @@ func (v *view) hessian(h *dense.Matrix, c []float64) {
 	}
 }
 
-// mode climbs to the top of the density by Newton's method, and gives the metric of the
-// curvature there: a full one is exact, a diagonal one holds the curvature's diagonal and
-// climbs by conjugate gradients. The start is z; where that is impossible, ok is false. It
-// need not converge: it is where the chains start, not the answer.
+// mode climbs from z to the maximum of the density by Newton's method, and returns the metric of the
+// curvature there: a full one is exact, a diagonal one holds the curvature's diagonal and the climb
+// uses conjugate gradients. ok is false if z is impossible. It need not converge: the mode is where
+// the chains start, not the result.
 func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, ok bool) {
 	p := v.dim()
 	h := &hill{view: v, z: z, grad: make([]float64, p), step: make([]float64, p), next: make([]float64, p), nextGrad: make([]float64, p), t: make([]float64, len(v.obs))}
@@ -140,12 +140,12 @@ func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, o
 		h.h = dense.NewUnder(v.stop, p, p)
 	}
 	n := mode.Newton{MaxIter: 100, Tol: math.Sqrt(1e-9)}
-	_ = n.Climb(h, halt) // where a curvature has no factor is as good a start as any
+	_ = n.Climb(h, halt) // a point whose curvature has no factor is as good a start as any
 	v.density(z, h.grad)
 	return v.laplace(fullMetric), true
 }
 
-// hill is a view as a mode.Hill.
+// hill makes a view a mode.Hill.
 type hill struct {
 	*view
 	h                             *dense.Matrix // nil: conjugate gradients
@@ -187,7 +187,7 @@ func (h *hill) Go(float64) bool {
 
 func (h *hill) Height() (logLik, penalty float64, rows int) { return h.logp, 0, len(h.obs) }
 
-// laplace is the metric of the curvature at the latest point.
+// laplace returns the metric of the curvature at the latest point.
 func (v *view) laplace(fullMetric bool) *metric {
 	p := v.dim()
 	c := v.curvature()
@@ -209,7 +209,7 @@ func (v *view) laplace(fullMetric bool) *metric {
 	}
 	r := &metric{scale: make([]float64, p)}
 	v.Squares(r.scale, c)
-	prior := v.root.Variances() // exact where the prior is diagonal, else close enough
+	prior := v.root.Variances() // exact if the prior is diagonal, otherwise close enough
 	for i, s := range r.scale {
 		r.scale[i] = 1 / math.Sqrt(1+s*prior[i])
 		if !(r.scale[i] > 0) {
@@ -219,7 +219,7 @@ func (v *view) laplace(fullMetric bool) *metric {
 	return r
 }
 
-// solve replaces b by about (I + Aᵀ Xᵀ diag(c) X A)⁻¹ b, by conjugate gradients.
+// solve replaces b by approximately (I + Aᵀ Xᵀ diag(c) X A)⁻¹ b, by conjugate gradients.
 func (v *view) solve(b, c, t []float64) {
 	p := len(b)
 	r := append([]float64(nil), b...)
