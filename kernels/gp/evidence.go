@@ -7,9 +7,9 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// third is the third derivative of row i's log likelihood at η, from the second by
-// central differences of steps h and h/2, extrapolated: an error of about 1e-10 of the
-// scale over which the curvature changes.
+// third returns the third derivative of row i's log likelihood at η, from the second by central
+// differences with steps h and h/2, extrapolated: an error of about 1e-10 of the scale over
+// which the curvature changes.
 func (s *search) third(i int, eta, h float64) float64 {
 	o := s.Obs(i)
 	slope := func(h float64) float64 {
@@ -20,16 +20,16 @@ func (s *search) third(i int, eta, h float64) float64 {
 	return (4*slope(h/2) - slope(h)) / 3
 }
 
-// thirdStep is the step for third, of the scale over which curvatures change.
+// thirdStep returns the step for third, relative to the scale over which curvatures change.
 func thirdStep(l lik.Likelihood) float64 { return 0.01 * l.Traits().Scale }
 
-// gradient of the log evidence at the fit, in log lengthscale, log signal variance and
-// mean. With Σ = K - K R K, R = (K + W⁻¹)⁻¹ = TᵀJT, and the change that moving f̂ makes to log |B|,
+// gradient returns that of the log evidence at the fit, in log lengthscale, log signal variance and
+// mean. With Σ = K - K R K, R = (K + W⁻¹)⁻¹ = TᵀJT, and the effect of moving f̂ on log |B|,
 //
 //	s_i = ½ Σ_ii ∂³ log p(y_i | η_i)/∂η³,  v = s - R K s
 //
-// it is, with ∂K the derivative of K and ∂l, ∂l', ∂l″ those of the log likelihoods in a
-// parameter of theirs,
+// it is, with ∂K the derivative of K and ∂l, ∂l', ∂l″ those of the log likelihoods in a parameter
+// of the likelihood,
 //
 //	∂ log q = Σ_ij ∂K_ij (½ α_i α_j - ½ R_ij + v_i α_j)
 //	∂ log q / ∂mean = Σ α_i + v_i
@@ -86,9 +86,9 @@ func (c *climber) gradient() (g vector) {
 		}
 	}
 
-	v, alpha := pick(v, s.order), pick(s.alpha, s.order) // now in the factor's order
+	v, alpha := pick(v, s.order), pick(s.alpha, s.order) // from here in the factor's order
 
-	byRow := make([][2]float64, n) // summed in order, whoever computes them
+	byRow := make([][2]float64, n) // summed in a fixed order
 	s.each(func(a int) {
 		r, between := w.r.Row(a), s.between.Row(s.order[a])
 		var sum [2]float64
@@ -111,8 +111,8 @@ func (c *climber) gradient() (g vector) {
 	return g
 }
 
-// likelihoodSlope is the gradient's entry for the log of a parameter of the likelihood,
-// whose own derivatives are central differences.
+// likelihoodSlope returns the gradient's entry for the log of a parameter of the likelihood, whose
+// derivatives are central differences.
 func (c *climber) likelihoodSlope(k int, sigma, kv []float64) (slope float64) {
 	at := func(h float64) float64 {
 		p := c.parameters
@@ -148,5 +148,5 @@ func pick(src []float64, order []int) []float64 {
 	return dst
 }
 
-// workspace is what gradients need besides.
+// workspace is scratch memory for gradients.
 type workspace struct{ t, r *dense.Matrix }

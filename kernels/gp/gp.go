@@ -18,43 +18,43 @@ import (
 )
 
 const (
-	// MaxRows bounds n: matrices of n² numbers are kept, 0.8 GB each at the limit,
-	// three of them and five with a parameter by evidence.
+	// MaxRows bounds n: matrices of n² numbers are kept, 0.8 GB each at the limit, three of them
+	// and five if a parameter is set by evidence.
 	MaxRows = 10000
-	// MaxInput bounds the numbers in x: squares of differences stay finite.
+	// MaxInput bounds the numbers in x, so that squares of differences stay finite.
 	MaxInput = 1e150
 )
 
-// Options of a fit. The zero value is the default.
+// Options holds the options of a fit. The zero value is the default.
 type Options struct {
 	Kernel         string  // one of Kernels; default rbf
 	Lengthscale    float64 // > 0, default 1, in units of x
 	SignalVariance float64 // > 0, default 1, of f
 	Mean           float64 // of f, default 0
 
-	// Auto parameters are set by maximising the log evidence. A lengthscale or signal
-	// variance given besides is a starting point among others. With the linear kernel
-	// only their quotient counts: if both are auto, the lengthscale stays as given.
+	// Auto parameters maximise the log evidence. A lengthscale or signal variance that is given as
+	// well is one of several starting points. With the linear kernel only their quotient counts:
+	// if both are auto, the lengthscale stays as given.
 	AutoLengthscale, AutoSignalVariance, AutoMean bool
-	// The likelihood's dispersion or shape by evidence too, its own value a starting
-	// point; only for families that have one.
+	// The likelihood's dispersion or shape maximises the evidence, too; its own value is a starting
+	// point. Only for families that have one.
 	AutoDispersion, AutoShape bool
 
-	// Standardize takes the columns of x less their mean and in standard deviations, by the
+	// Standardize centres the columns of x and divides them by their standard deviations, with the
 	// rows' weights: lengthscales are in that unit. y stays as it is.
 	Standardize bool
 
 	MaxIter int     // Newton steps of one mode search, and steps of the parameter search; default 100
-	Tol     float64 // the mode is found when it is this near in posterior deviations; default 1e-8
+	Tol     float64 // distance to the mode, in posterior standard deviations, at which it is found; default 1e-8
 	// TimeLimit ends the search with the best found so far and a status that says so; 0 = none.
 	TimeLimit time.Duration
 }
 
-// Posterior is the fitted process with all that predicting needs. Its fields are flat
-// and may be stored and restored; Check says whether restored ones fit together.
+// Posterior is the fitted process with everything that prediction needs. Its fields are flat
+// and may be stored and restored; Check reports whether restored ones are consistent.
 type Posterior struct {
 	Family, Link      string
-	Shape, Dispersion float64 // of the family: Shape NaN where it has none, Dispersion then 1
+	Shape, Dispersion float64 // of the family: Shape NaN if it has none, Dispersion then 1
 	Kernel            string
 	Lengthscale       float64
 	SignalVariance    float64
@@ -63,10 +63,10 @@ type Posterior struct {
 	// X holds the rows of the fit in their order; rows of negative curvature, which
 	// only likelihoods that are not log-concave have, come last.
 	X *dense.Matrix
-	// Center and Scale are by column what X is less, and then divided by; nil where it is the
-	// rows as they came.
+	// Center and Scale are, by column, subtracted from the rows and then divided by to give X; nil
+	// if X holds the rows as given.
 	Center, Scale []float64
-	// Alpha is K⁻¹(f̂ - mean) = ∇ log p(y | f̂), in the order of X: what each row pulls.
+	// Alpha is K⁻¹(f̂ - mean) = ∇ log p(y | f̂), in the order of X: the pull of each row.
 	Alpha []float64
 	// Root is T = L⁻¹ |W|½, lower triangular, packed row by row: T(i, j) at i(i+1)/2 + j,
 	// n(n+1)/2 numbers. The last Negative rows of T add to the variance instead of
@@ -76,27 +76,26 @@ type Posterior struct {
 
 	N           int
 	LogEvidence float64 // Laplace's, in nats
-	Iterations  int     // Newton steps, of all mode searches together
+	Iterations  int     // Newton steps of all mode searches
 	Converged   bool
 	Status      string // "ok" or one sentence
-	Beside      string // lik.BesideMean of the rows; it is not in Status
+	Beside      string // lik.BesideMean of the rows; it is not part of Status
 }
 
 // Fit finds the posterior of a Gaussian process, and with auto options its parameters.
 //
-// x is n x d, y has length n; weight (default 1), offset (0, added to f) and trials
-// may be nil. Rows may repeat. No rows at all give the prior.
+// x is n x d, y has length n; weight (default 1), offset (0, added to f) and trials may be nil.
+// Rows may repeat. Without rows the result is the prior.
 //
-// Errors: an option out of range; lengths that differ; more than MaxRows rows; x that
-// is not finite or beyond MaxInput; a row outside the likelihood's support or impossible
-// at the prior mean (these are kernels.ErrRow and number the row from 1); curvatures
-// that overflow; the cause of ctx when it is cancelled, or when the time limit ends
-// before there is a first posterior.
+// Errors: an option out of range; lengths that differ; more than MaxRows rows; x that is not
+// finite or beyond MaxInput; a row outside the likelihood's support or impossible at the prior
+// mean (these are kernels.ErrRow and number the row from 1); curvatures that overflow; the cause
+// of ctx if it is cancelled, or if the time limit ends before there is a first posterior.
 //
-// Cost: n³/3 operations for each Newton step, of which there are about 3 to 10, and n³ for
-// the root; ten times the steps or more where a likelihood that is not log-concave gives
-// up rows. With auto parameters some 20 to 60 mode searches, and 3n³ for each gradient.
-// The result is a function of the arguments alone, TimeLimit apart.
+// Cost: n³/3 operations per Newton step, of which there are about 3 to 10, and n³ for the root;
+// ten times the steps or more if a likelihood that is not log-concave gives up rows. With auto
+// parameters some 20 to 60 mode searches, and 3n³ per gradient. The result is a function of the
+// arguments alone, except for TimeLimit.
 //
 // Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.
 func Fit(ctx context.Context, l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64, o Options) (p *Posterior, err error) {
@@ -119,7 +118,7 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	need := 4.0 // distances, K, B and what the fit gives away, in matrices of n x n
+	need := 4.0 // distances, K, B and what the fit returns, in matrices of n x n
 	if o.auto() {
 		need += 2
 	}
@@ -150,8 +149,8 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	return p, nil
 }
 
-// standardized is x with each column less its mean and in standard deviations; a column of
-// equal numbers is 0.
+// standardized returns x with each column centred and in units of its standard deviation; a column of
+// equal numbers becomes 0.
 func standardized(x *dense.Matrix, weight []float64) (z *dense.Matrix, center, scale []float64) {
 	z = dense.New(x.Rows, x.Cols)
 	z.Stop = x.Stop
@@ -174,7 +173,7 @@ func (o *Options) auto() bool {
 	return o.AutoLengthscale || o.AutoSignalVariance || o.AutoMean || o.AutoDispersion || o.AutoShape
 }
 
-// parameters are those given, and l's.
+// parameters returns the given ones, and those of l.
 func (o *Options) parameters(l lik.Likelihood) parameters {
 	p := parameters{o.Lengthscale, o.SignalVariance, o.Mean, 1, 1}
 	if d, ok := l.(lik.Dispersed); ok {
@@ -186,7 +185,7 @@ func (o *Options) parameters(l lik.Likelihood) parameters {
 	return p
 }
 
-// check fills in the defaults.
+// check validates o and fills in the defaults.
 func (o *Options) check(l lik.Likelihood) (kernel, error) {
 	err := option.Check(&kernels.Options{MaxIter: o.MaxIter, Tol: o.Tol, TimeLimit: o.TimeLimit,
 		Process: kernels.Process{Lengthscale: o.Lengthscale, SignalVariance: o.SignalVariance, Mean: o.Mean}})
@@ -208,14 +207,14 @@ func (o *Options) check(l lik.Likelihood) (kernel, error) {
 	return k, err
 }
 
-// data is the rows.
+// data holds the rows.
 type data struct {
 	mode.Data
 	x      *dense.Matrix
 	offset []float64
 }
 
-// shift is the known part of row i's predictor.
+// shift returns the known part of row i's predictor.
 func (d *data) shift(i int) float64 {
 	if d.offset == nil {
 		return 0

@@ -12,20 +12,20 @@ import (
 // or of the inner product.
 type kernel struct {
 	name string
-	// at is the function of r and its derivative in log lengthscale; nil for linear.
+	// at returns the function of r and its derivative in log lengthscale; nil for linear.
 	at func(r float64) (k, dk float64)
 }
 
-// Kernels are the names that Options.Kernel accepts, the default first. With
-// r = |x - x'|/ℓ, ℓ the lengthscale and s the signal variance they are
+// Kernels are the names that Options.Kernel accepts, the default first. With r = |x - x'|/ℓ, ℓ
+// the lengthscale and s the signal variance they are
 //
 //	rbf       s exp(-r²/2)
 //	matern32  s (1 + √3 r) exp(-√3 r)
 //	matern52  s (1 + √5 r + 5r²/3) exp(-√5 r)
 //	linear    s xᵀx'/ℓ²
 //
-// The linear kernel is Bayesian linear regression on x without an intercept, weights
-// N(0, s/ℓ²): give x a column of ones for one. Only s/ℓ² counts there.
+// The linear kernel is Bayesian linear regression on x without an intercept, with weights
+// N(0, s/ℓ²): for an intercept add a column of ones to x. Only s/ℓ² counts there.
 //
 // Source: Rasmussen and Williams (2006), section 4.2.
 var Kernels = []string{"rbf", "matern32", "matern52", "linear"}
@@ -71,15 +71,15 @@ func newKernel(name string) (kernel, error) {
 	return k, nil
 }
 
-// geometry is what the kernel sees of the rows, whatever its parameters: their
-// distances, or their inner products for the linear kernel.
+// geometry is what the kernel depends on in the rows, for any parameters: their distances, or
+// their inner products for the linear kernel.
 type geometry struct {
 	kernel
 	between *dense.Matrix
 }
 
-// closeBy is where |a|² + |b|² - 2aᵀb has lost four digits of |a - b|²: nearer rows
-// are subtracted entry by entry.
+// closeBy is where |a|² + |b|² - 2aᵀb has lost four digits of |a - b|²: for closer rows the
+// entries are subtracted.
 const closeBy = 1e-4
 
 func newGeometry(k kernel, x *dense.Matrix) *geometry {
@@ -128,8 +128,8 @@ func squaredDistance(a, b []float64) float64 {
 	return s
 }
 
-// each calls f for every row index; rows i and n-1-i together, so that a triangle is
-// shared evenly.
+// each calls f for every row index, with rows i and n-1-i together, so that a triangle is divided
+// evenly.
 func (g *geometry) each(f func(i int)) {
 	n := g.between.Rows
 	dense.Parallel((n+1)/2, func(lo, hi int) {
@@ -143,7 +143,7 @@ func (g *geometry) each(f func(i int)) {
 	})
 }
 
-// mirror copies the lower triangle up.
+// mirror copies the lower triangle to the upper one.
 func mirror(a *dense.Matrix) {
 	for i := range a.Rows {
 		a.Stop.Check()
@@ -153,7 +153,7 @@ func mirror(a *dense.Matrix) {
 	}
 }
 
-// value is k for a distance (or inner product), and its derivative in log lengthscale.
+// value returns k for a distance (or inner product), and its derivative in log lengthscale.
 func (k *kernel) value(between, lengthscale, signal float64) (v, dv float64) {
 	if k.at == nil {
 		v = signal * (between / lengthscale / lengthscale)

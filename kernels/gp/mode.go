@@ -12,7 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// parameters of the process.
+// parameters holds the parameters of the process.
 type parameters struct {
 	lengthscale, signal, mean float64
 	dispersion, shape         float64 // of the likelihood, for the search by evidence
@@ -32,29 +32,29 @@ type search struct {
 	b       *dense.Matrix // B or its factor
 	alpha   []float64
 	now     point // at alpha
-	next    point // where a step is tried
+	next    point // at the trial point of a step
 	sw      []float64
 	da      []float64 // Newton's step of alpha
 	df      []float64 // and of f
 	g       []float64 // l' - alpha
 	scratch []float64
-	pull    float64 // the slope and bend of ½ alphaᵀ K alpha along da
+	pull    float64 // slope and curvature of ½ alphaᵀ K alpha along da
 	bend    float64
 
 	order    []int // the factor's rows, those of negative curvature last
-	negative int   // how many those are
+	negative int   // how many rows of negative curvature
 
 	logEvidence float64
 	iterations  int     // over all searches
 	ridge       float64 // added to B's diagonal against rounding
 	floored     int     // rows whose negative curvature was set to 0
-	outer       string  // what to say about the search of parameters
+	outer       string  // note about the search for parameters
 	edge        string  // about parameters at the end of their range
 	note        string  // and about other modes
-	warm        bool    // the last fit began at the alpha that there was
+	warm        bool    // the last fit started from the existing alpha
 }
 
-// point is the likelihood at f = K alpha, which is without the mean.
+// point is the likelihood at f = K alpha, without the mean.
 type point struct {
 	mode.Point
 	f []float64
@@ -77,7 +77,7 @@ func newSearch(d *data, g *geometry, o Options) *search {
 
 func (s *search) late() bool { return s.x.Stop.Late() }
 
-// fit finds mode and evidence at parameters p, from the alpha there is.
+// fit finds mode and evidence at parameters p, from the present alpha.
 func (s *search) fit(p parameters) error {
 	s.parameters = p
 	s.Status, s.ridge, s.floored = "", 0, 0
@@ -96,8 +96,8 @@ func (s *search) fit(p parameters) error {
 	return s.finish()
 }
 
-// begin goes to alpha, or to f = mean where that has the higher log posterior. Where
-// there may be several modes it stays with the one that alpha is near.
+// begin moves to alpha, or to f = mean if that has the higher log posterior. If there may be
+// several modes it stays near alpha.
 func (s *search) begin() error {
 	warm := math.Inf(-1)
 	s.warm = true
@@ -124,7 +124,7 @@ func (s *search) begin() error {
 	return nil
 }
 
-// move sets f = K alpha and looks there.
+// move sets f = K alpha and evaluates the likelihood there.
 func (s *search) move() {
 	dense.Gemv(s.now.f, s.k, s.alpha)
 	s.evaluate(&s.now)
@@ -144,9 +144,9 @@ func (s *search) logPosterior() float64 { return s.now.LogLik - 0.5*dense.Dot(s.
 //
 //	Δalpha = (I + WK)⁻¹ g = g - (K + W⁻¹)⁻¹ K g
 //
-// which corrects the rounding of earlier steps, unlike the usual solution for alpha
-// itself. W has its signs where that makes a step up, so that convergence is quadratic in
-// every family. Newton's decrement, the distance to the mode in posterior deviations, is the
+// which corrects the rounding errors of earlier steps, unlike the usual solution for alpha itself.
+// Negative W keep their sign if that gives an uphill step, so that convergence is quadratic in every
+// family. Newton's decrement, the distance to the mode in posterior standard deviations, is the
 // square root of gᵀ K Δalpha.
 //
 // Source: Rasmussen and Williams (2006), algorithm 3.1, rearranged.
@@ -167,9 +167,9 @@ func (s *search) Direction() (slope float64, err error) {
 	return slope, nil
 }
 
-// Arrived says without another factorisation that the mode is near enough: where W has
-// no negative entries gᵀ K g bounds Newton's decrement squared. g itself must be small
-// too, for what of it K does not see.
+// Arrived reports, without another factorisation, whether the mode is close enough: if W has no
+// negative entries gᵀ K g bounds the square of Newton's decrement. g itself must be small, too,
+// for its part that K annihilates.
 func (s *search) Arrived() bool {
 	if s.negative+s.floored > 0 {
 		return false
@@ -192,9 +192,8 @@ func (s *search) Arrived() bool {
 var errOverflow = fmt.Errorf("the curvature of the log posterior overflows; give a smaller signal_variance, or check weight, mean and offset")
 
 // direction sets da and df, and returns the slope of the log posterior along them. With
-// R = (K + W⁻¹)⁻¹ the step is g - R K g, and also R W⁻¹ g: the first cancels for rows
-// where W K is large, the second divides by 0 where there is no W, so each row of g
-// takes the better way,
+// R = (K + W⁻¹)⁻¹ the step is g - R K g, and also R W⁻¹ g: the first cancels for rows with a large
+// W K, the second divides by 0 for rows without W, so each row of g uses the better one,
 //
 //	Δalpha = g1 + R (W⁻¹ g2 - K g1),  g1 + g2 = g
 func (s *search) direction() (slope float64) {
@@ -218,10 +217,10 @@ func (s *search) direction() (slope float64) {
 	return dense.Dot(s.g, s.df)
 }
 
-// weightOf is W as it was factored: floored where that was needed.
+// weightOf returns W as factored: floored if that was necessary.
 func (s *search) weightOf(i int) float64 { return math.Copysign(s.sw[i]*s.sw[i], s.now.Curv[i]) }
 
-// weighs says that the datum of row i is stronger than its prior.
+// weighs reports whether row i is more informative than its prior.
 func (s *search) weighs(i int) bool { return s.sw[i]*s.k.At(i, i)*s.sw[i] > 1 }
 
 func (s *search) Gain(t float64) float64 {
@@ -232,12 +231,12 @@ func (s *search) Gain(t float64) float64 {
 	return s.next.LogLik - s.now.LogLik - t*(s.pull+0.5*t*s.bend)
 }
 
-// Overshoots is so that a step that was cut is cut further while that pays.
+// Overshoots makes a step that was cut be cut further while that pays.
 func (s *search) Overshoots() {}
 
 func (s *search) Go(t float64) bool {
 	dense.Axpy(t, s.da, s.alpha)
-	s.move() // f = K alpha again: no drift between the two
+	s.move() // f = K alpha again: the two do not drift apart
 	return !math.IsInf(s.now.LogLik, -1)
 }
 
@@ -245,9 +244,9 @@ func (s *search) Height() (logLik, penalty float64, rows int) {
 	return s.now.LogLik, 0.5 * dense.Dot(s.alpha, s.now.f), len(s.Y)
 }
 
-// factor sets b to the Cholesky factor of B = I + W½ K W½. Its eigenvalues are 1 and
-// more, but where W and K are so large that B has them lost in rounding, of relative
-// size n eps, the diagonal is raised by that much.
+// factor sets b to the Cholesky factor of B = I + W½ K W½. Its eigenvalues are at least 1, but if
+// W and K are so large that they are lost in rounding errors, of relative size n eps, the
+// diagonal is raised by that much.
 func (s *search) factor() error {
 	n := len(s.Y)
 	largest := 0.0
@@ -278,8 +277,8 @@ func (s *search) factor() error {
 	}
 }
 
-// curvature factors J + |W|½ K |W|½ = L J Lᵀ, with negative W where f may be a strict
-// maximum with it, else with W floored at 0.
+// curvature factors J + |W|½ K |W|½ = L J Lᵀ, with negative W if f may be a strict maximum with
+// them, otherwise with W floored at 0.
 func (s *search) curvature() error {
 	s.negative, s.floored, s.ridge = 0, 0, 0
 	for i, w := range s.now.Curv {
@@ -303,7 +302,7 @@ func (s *search) curvature() error {
 	return s.factor()
 }
 
-// finish factors at the mode and takes the evidence.
+// finish factors at the mode and computes the evidence.
 func (s *search) finish() error {
 	if err := s.curvature(); err != nil {
 		return err
@@ -318,7 +317,7 @@ func (s *search) finish() error {
 	return nil
 }
 
-// resist sets dst = (K + W⁻¹)⁻¹ x = |W|½ L⁻ᵀ J L⁻¹ |W|½ x; dst is not x.
+// resist sets dst = (K + W⁻¹)⁻¹ x = |W|½ L⁻ᵀ J L⁻¹ |W|½ x; dst must not be x.
 func (s *search) resist(dst, x []float64) {
 	u := s.scratch
 	for a, i := range s.order {
@@ -334,11 +333,11 @@ func (s *search) resist(dst, x []float64) {
 	}
 }
 
-// signed is the factorisation in two blocks, rows of negative curvature last:
+// signed computes the factorisation in two blocks, rows of negative curvature last:
 //
 //	L11 L11ᵀ = I + S1 K11 S1,  L21 = S2 K21 S1 L11⁻ᵀ,  L22 L22ᵀ = I - S2 K22 S2 + L21 L21ᵀ
 //
-// false if a block is not positive definite: then f̂ is no strict maximum.
+// It returns false if a block is not positive definite: then f̂ is not a strict maximum.
 func (s *search) signed() bool {
 	n := len(s.Y)
 	p := n - s.negative
@@ -377,7 +376,7 @@ func (s *search) signed() bool {
 	return dense.Cholesky(l22) == nil
 }
 
-// sign is J's entry for row a of the factor.
+// sign returns J's entry for row a of the factor.
 func (s *search) sign(a int) float64 {
 	if a >= len(s.order)-s.negative {
 		return -1
@@ -399,7 +398,7 @@ func (s *search) rootOf(dst *dense.Matrix) {
 	}
 }
 
-// posterior hands over what was found. K is given up.
+// posterior returns the result. It overwrites K.
 func (s *search) posterior() *Posterior {
 	n := len(s.Y)
 	l := s.Lik
@@ -423,7 +422,7 @@ func (s *search) posterior() *Posterior {
 	return p
 }
 
-// sentence is the fit's status.
+// sentence returns the fit's status.
 func (s *search) sentence() string {
 	switch {
 	case s.Status != "":
@@ -442,7 +441,7 @@ func (s *search) sentence() string {
 	return kernels.Or(s.note, "ok")
 }
 
-// beside is the sentence about rows that the mode says less well than their mean alone does.
+// beside returns the sentence about rows that the mode predicts worse than their mean alone does.
 func (s *search) beside() string {
 	return lik.BesideMean(s.Lik, len(s.Y), 0, func(i int) (lik.Obs, float64) { return s.Obs(i), s.now.Eta[i] })
 }

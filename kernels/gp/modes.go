@@ -6,8 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// highest goes on to the best mode that can be found, and notes what to say about the
-// others.
+// highest moves to the best mode that can be found, and notes what to report about the others.
 func (s *search) highest() error {
 	s.note = ""
 	l, bumpy := s.Lik.(lik.Bumpy)
@@ -23,10 +22,10 @@ func (s *search) highest() error {
 	return err
 }
 
-// hiker is a search as a mode.Climber.
+// hiker makes a search a mode.Climber.
 type hiker struct {
 	*search
-	done bool // the search is finished where it stands
+	done bool // finish was called at the present point
 }
 
 func (h *hiker) Climb(l lik.Likelihood, only []bool) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// The parameters that a search moves, and the scale of each.
+// The parameters of the search by evidence, and the scale of each.
 const (
 	logLengthscale = iota
 	logSignal
@@ -25,24 +25,24 @@ const (
 type vector [nParameters]float64
 
 const (
-	// On tables of up to fewRows rows the evidence has more maxima, and fits cost little:
-	// more starts are tried there, and more of them followed.
+	// For up to fewRows rows the evidence has more maxima, and fits are cheap: more starts are
+	// tried, and more of them followed.
 	fewRows               = 100
 	follow, followFewRows = 2, 5
-	// apart is how far a start lies from both ends of earlier climbs, in log parameters and
-	// units of the mean, to be followed too.
+	// apart is how far a start must be from both ends of earlier climbs, in log parameters and
+	// units of the mean, to be followed as well.
 	apart = 1
 	// flat is how many nats below its maximum the evidence may end.
 	flat = 5e-9
-	// ends is with how many nats left to gain a parameter goes to the end of its range, if that
-	// is no lower.
+	// ends is the gain left in nats below which a parameter is moved to the end of its range, if
+	// that is no lower.
 	ends = 3e-3
 )
 
-// byEvidence maximises the log evidence over the auto parameters in log lengthscale, log
-// signal variance and mean, within bounds, and leaves s at the best fit. A grid of starts is
-// tried, and the best are followed. Where the posterior has several modes, that of a start is the
-// best one, a climb keeps to its mode, and ends with a try at the others.
+// byEvidence maximises the log evidence over the auto parameters in log lengthscale, log signal
+// variance and mean, within bounds, and leaves s at the best fit. It tries a grid of starts, and
+// follows the best. If the posterior has several modes, a start uses the best one, and a climb
+// keeps to its mode and finally tries the others.
 func (s *search) byEvidence(o Options) error {
 	n := len(s.Y)
 	c := newClimber(s, o)
@@ -51,7 +51,7 @@ func (s *search) byEvidence(o Options) error {
 	us := c.starts()
 	up := mode.Search{Lo: c.lo[:], Hi: c.hi[:], Late: s.late, Grid: true, Climbs: follow, Apart: apart, Steps: c.maxUp,
 		Ends: slices.Repeat([]float64{ends}, nParameters)}
-	up.Ends[meanInUnits] = 0 // far out it leaves no doubt where all responses are the same
+	up.Ends[meanInUnits] = 0 // far out it is certain anyway if all responses are equal
 	if n <= fewRows {
 		up.Climbs = followFewRows
 	}
@@ -83,9 +83,9 @@ type climber struct {
 	unit   float64 // of the mean
 	maxUp  int
 	bumpy  bool
-	alphas map[vector][]float64 // of each start, nil before it is tried, and of what was kept
-	kept   []float64            // alpha where a climb stands
-	stands vector               // where Try was last
+	alphas map[vector][]float64 // of each start, nil before it is tried, and of each point kept
+	kept   []float64            // alpha at the present point of the climb
+	stands vector               // the point of the last Try
 }
 
 func newClimber(s *search, o Options) *climber {
@@ -97,12 +97,12 @@ func newClimber(s *search, o Options) *climber {
 	return c
 }
 
-// spread is the smallest distance between rows that is not 0, a middle one, and the
-// largest; zeros when all rows are equal.
+// spread returns the smallest non-zero distance between rows, a typical one, and the largest; zeros
+// if all rows are equal.
 func (g *geometry) spread() (least, middle, most float64) {
 	n := g.between.Rows
 	var some []float64
-	stride := 1 + n/400 // the middle of 80,000 pairs is good enough
+	stride := 1 + n/400 // the median of 80,000 pairs is good enough
 	for i := range n {
 		for j, d := range g.between.Row(i)[:i] {
 			if !(d > 0) {
@@ -124,8 +124,8 @@ func (g *geometry) spread() (least, middle, most float64) {
 	return least, some[len(some)/2], most
 }
 
-// neighbour is the log of half the middle distance, over the rows, of the nearest row
-// elsewhere.
+// neighbour returns the log of half the median, over the rows, of the distance to the nearest row at
+// another place.
 func (g *geometry) neighbour() float64 {
 	var nearest []float64
 	for i := range g.between.Rows {
@@ -141,12 +141,12 @@ func (g *geometry) neighbour() float64 {
 	return math.Log(0.5 * nearest[len(nearest)/2])
 }
 
-// extent is how far numbers lie from their middle, squared: by the outer sixths, which a few far
-// ones do not move, and all of them together, which is no less.
+// extent is the square of how far numbers lie from their median: narrow by the outer sixths, which
+// a few outliers do not move, and wide by all of them, which is no less.
 type extent struct{ narrow, wide float64 }
 
-// extentOf sorts values. Numbers that are nearly all the same have the extent of the others, those
-// that are all the same that of their size.
+// extentOf sorts values. If nearly all numbers are equal their extent is that of the others, if all are
+// equal that of their size.
 func extentOf(values []float64) extent {
 	slices.Sort(values)
 	n := len(values)
@@ -167,9 +167,9 @@ func extentOf(values []float64) extent {
 	return e
 }
 
-// constant is the best constant predictor without the offset, the variance that f may
-// be expected to have around it (that of y where the link is the identity, else 1), and the
-// extent of y where it has a dispersion.
+// constant returns the best constant predictor without the offset, the expected variance of f about it
+// (that of y if the link is the identity, otherwise 1), and the extent of y if the likelihood has a
+// dispersion.
 func (s *search) constant() (centre float64, variance, spread extent) {
 	n := len(s.Y)
 	one := extent{1, 1}
@@ -210,30 +210,29 @@ func (s *search) constant() (centre float64, variance, spread extent) {
 }
 
 const (
-	signalRange = 14 // of a log variance: a factor 1e6 either way
-	// Under a link f has units. Where its deviation is beyond these, rows that are nearly
-	// independent of each other have a Laplace evidence above that of any such model,
-	// which rises with the variance.
+	signalRange = 14 // for a log variance: a factor of 1e6 either way
+	// With a link f has units. If its standard deviation exceeds these, nearly independent rows
+	// have a Laplace evidence above that of any such model, and it rises with the variance.
 	mostUnits = 10
-	meanRange = 20 // deviations of f
-	// farthest is how far from a given mean responses may lie, in extents of theirs, squared: beyond,
-	// rounding hides what varies.
+	meanRange = 20 // standard deviations of f
+	// farthest is how far from a given mean responses may lie, squared, in units of their extent:
+	// beyond that, rounding hides their variation.
 	farthest   = 1e9
 	leastShape = 0.05
 	mostShape  = 1e4 // negbinomial is Poisson, studentt gaussian
 )
 
-// middle is where the data have the parameters: the log of the middle distance and of the
-// variance that f may have, how much more that may be, and the log of the spread of y.
+// middle is where the data suggest the parameters: the log of the typical distance and of the
+// variance of f, how much larger that may be, and the log of the extent of y.
 type middle struct{ length, signal, more, spread float64 }
 
-// bounds sets those of the parameters, and returns the parameters given.
+// bounds sets the bounds of the parameters, and returns the given parameters.
 //
-// The signal variance moves within a factor 1e6 of constant's, the wide one of which is no less
-// than the square of how far that is from a mean that is given, under a link up to 100 or what was
-// given; the lengthscale from a tenth of the smallest distance (at least 1e-6 of the largest) to
-// 100 times the largest; the mean by 20 deviations of f; the dispersion within a factor 1e6 of a
-// third of the spread of y; the shape between 0.05 and 10,000.
+// The signal variance moves within a factor of 1e6 of constant's, whose wide value is no less than
+// the square of its distance from a given mean; with a link up to 100 or the given value. The
+// lengthscale moves from a tenth of the smallest distance (at least 1e-6 of the largest) to 100
+// times the largest; the mean by 20 standard deviations of f; the dispersion within a factor of 1e6
+// of a third of the extent of y; the shape between 0.05 and 10,000.
 func (c *climber) bounds() (given vector, m middle) {
 	centre, variance, spread := c.constant()
 	c.unit = math.Sqrt(variance.narrow)
@@ -283,9 +282,8 @@ func (c *climber) bounds() (given vector, m middle) {
 	return at, m
 }
 
-// starts sets the bounds and returns where to begin: at the parameters given, and on a
-// grid of lengthscales around the middle distance and of signal variances, wider where
-// rows are few.
+// starts sets the bounds and returns the starting points: the given parameters, and a grid of
+// lengthscales around the typical distance and of signal variances, wider if there are few rows.
 func (c *climber) starts() []vector {
 	at, m := c.bounds()
 	us := []vector{c.clip(at)}
@@ -315,11 +313,10 @@ func (c *climber) starts() []vector {
 	if len(c.Y) > fewRows {
 		return us
 	}
-	// f small or nearly constant, rows nearly independent of each other, and likelihoods
-	// of little noise
+	// f small or nearly constant, nearly independent rows, and likelihoods with little noise
 	lengths := []float64{m.length - 1, m.length + 1, m.length + 4}
 	signals = append(signals[2:], m.signal-4, m.signal-1, m.signal+3)
-	if c.free[logLengthscale] && !c.Lik.Traits().Binary { // whose rows say nothing of a variance of their own
+	if c.free[logLengthscale] && !c.Lik.Traits().Binary { // binary rows are not informative about a variance of their own
 		lengths = append(lengths, c.neighbour(), m.length-3)
 	}
 	grid(lengths, signals)
@@ -341,7 +338,7 @@ func (c *climber) clip(u vector) vector {
 	return u
 }
 
-// edge says which free parameters are at a bound.
+// edge reports which free parameters are at a bound.
 func (c *climber) edge(u vector) string {
 	at := []float64{c.lengthscale, c.signal, c.mean, c.dispersion, c.shape}
 	var ends []string
@@ -359,8 +356,7 @@ func (c *climber) edge(u vector) string {
 	return strings.Join(ends, " and ") + " are at the ends of their ranges: the data do not bound them"
 }
 
-// value fits at u, from the mode that alpha is near; if the fit stalls there, from the
-// mean.
+// value fits at u, from the mode near alpha or, if that stalls, from the mean.
 func (c *climber) value(u vector) (float64, error) {
 	p := c.fixed
 	if c.free[logLengthscale] {
@@ -397,8 +393,8 @@ func (c *climber) value(u vector) (float64, error) {
 	return c.logEvidence, err
 }
 
-// Try fits at u, the first time at a start from the fit before it, then from that, and elsewhere
-// from where a climb stands. An evidence beside the mode, which has a status, says nothing.
+// Try fits at u: at a start from the fit before it the first time, then from its own; elsewhere from the
+// present point of the climb. An evidence that is not at a mode, which has a status, is not reliable.
 func (c *climber) Try(u []float64) (float64, bool, error) {
 	c.stands = vector(u)
 	alpha, known := c.alphas[c.stands]
@@ -429,13 +425,13 @@ func (c *climber) tryStart() (float64, bool, error) {
 	return c.logEvidence, err == nil && c.Status == "", err
 }
 
-// Keep makes the mode that Try found the one to start from.
+// Keep makes the mode that Try found the next starting point.
 func (c *climber) Keep() {
 	c.kept = slices.Clone(c.alpha)
 	c.alphas[c.stands] = c.kept
 }
 
-// Higher goes to the best mode, where that is a higher one.
+// Higher moves to the best mode, if its evidence is higher.
 func (c *climber) Higher() (bool, error) {
 	if !c.bumpy {
 		return false, nil
@@ -451,7 +447,7 @@ func (c *climber) Higher() (bool, error) {
 // Tolerance is how many nats below its maximum the evidence may end.
 func (c *climber) Tolerance() float64 { return flat }
 
-// Slope is the gradient at the last fit, 0 for parameters that are not free. Its scale is not
+// Slope returns the gradient at the last fit, 0 for parameters that are not free. Its scale is not
 // known.
 func (c *climber) Slope() (slope, scale []float64, err error) {
 	g := c.gradient()

@@ -12,14 +12,13 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Scratch is memory that predictions reuse, one for each goroutine. The zero Scratch is
-// ready.
+// Scratch is memory that predictions reuse, one per goroutine. The zero Scratch is ready to use.
 type Scratch struct{ k, x []float64 }
 
-// Predict is the mean and variance of the latent f at x, the offset not included. x has
-// as many numbers as a row of X; if it has not, or if one of them is not finite or beyond
-// MaxInput, both are NaN (CheckInput has the message). Where Root takes more than there
-// is, by rounding or because the kernel's parameters were changed since, the variance is 0.
+// Predict returns the mean and variance of the latent f at x, without the offset. x must have as
+// many numbers as a row of X; if not, or if one of them is not finite or beyond MaxInput, both are
+// NaN (CheckInput has the message). If Root subtracts more than the whole variance, by rounding or
+// because the kernel's parameters were changed since, the variance is 0.
 //
 // Cost: n²/2 + n d multiplications, no allocation once s has grown.
 //
@@ -65,7 +64,7 @@ func (p *Posterior) Predict(x []float64, s *Scratch) (mean, variance float64) {
 	return mean, max(variance-known, 0)
 }
 
-// CheckInput says why x cannot be predicted: its length, or a number in it.
+// CheckInput returns an error if x cannot be predicted: about its length, or a number in it.
 func (p *Posterior) CheckInput(x []float64) error {
 	if none := len(p.Alpha) == 0 && p.X.Cols == 0; len(x) != p.X.Cols && !none { // without rows it is the prior, of any width
 		return fmt.Errorf("x has %d values; the fit was made with %d", len(x), p.X.Cols)
@@ -73,8 +72,8 @@ func (p *Posterior) CheckInput(x []float64) error {
 	return checkInput(x)
 }
 
-// Check reports a posterior whose parts do not fit together, as one put together from
-// outside may be.
+// Check returns an error if the parts of a posterior are inconsistent, as in one that was assembled
+// elsewhere.
 func (p *Posterior) Check() error {
 	n := len(p.Alpha)
 	if _, err := newKernel(p.Kernel); err != nil {
@@ -125,7 +124,7 @@ func (p *Posterior) Check() error {
 	return err
 }
 
-// Likelihood is the observation model of the fit.
+// Likelihood returns the observation model of the fit.
 func (p *Posterior) Likelihood() (lik.Likelihood, error) {
 	shape := p.Shape
 	if math.IsNaN(shape) {
@@ -134,7 +133,7 @@ func (p *Posterior) Likelihood() (lik.Likelihood, error) {
 	return lik.New(p.Family, p.Link, lik.Params{Dispersion: p.Dispersion, Shape: shape})
 }
 
-// Predictor gives expected responses. It has scratch memory: one for each goroutine.
+// Predictor computes expected responses. It has scratch memory: one per goroutine.
 type Predictor struct {
 	*Posterior
 	Lik     lik.Likelihood
@@ -142,9 +141,9 @@ type Predictor struct {
 	scratch Scratch
 }
 
-// NewPredictor prepares predictions: the latent value integrated out, by MacKay's moderation,
-// or taken at its mean.
-// Errors: a posterior that fails Check; a kind that is none.
+// NewPredictor prepares predictions: with the latent value integrated out, by MacKay's moderation, or
+// at its mean.
+// Errors: a posterior that fails Check; an unknown kind.
 func NewPredictor(p *Posterior, k predict.Kind) (*Predictor, error) {
 	if p == nil {
 		return nil, errors.New("the posterior is nil; allowed: one that Fit made")
@@ -171,7 +170,7 @@ func NewPredictor(p *Posterior, k predict.Kind) (*Predictor, error) {
 	return r, nil
 }
 
-// Linear is the Gaussian of the linear predictor f(x) + offset.
+// Linear returns the Gaussian of the linear predictor f(x) + offset.
 // Errors: those of CheckInput, and an offset that is not finite.
 func (r *Predictor) Linear(x []float64, offset float64) (m, v float64, err error) {
 	if err := r.CheckInput(x); err != nil {
@@ -188,7 +187,7 @@ func (r *Predictor) Linear(x []float64, offset float64) (m, v float64, err error
 	return m, v, nil
 }
 
-// Response is the expected response at x.
+// Response returns the expected response at x.
 func (r *Predictor) Response(x []float64, offset float64) (float64, error) {
 	m, v, err := r.Linear(x, offset)
 	if err != nil {
