@@ -121,8 +121,8 @@ type end struct {
 }
 
 const (
-	// Two starts closer than beside are the same. sameHill is the distance to the end of an earlier
-	// climb within which a later one, no higher, stops, and that of a start to its path.
+	// beside is the distance below which two starts are the same; sameHill is the distance to the end
+	// of an earlier climb at which a later one, no higher, stops, and that of a start to its path.
 	beside, sameHill = 1e-3, 0.5
 	// rival is how many nats below the best maximum another start may lie to be climbed from, and
 	// apart how far from it, on the logarithmic scale of a parameter.
