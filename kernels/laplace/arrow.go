@@ -183,7 +183,7 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 	return a
 }
 
-// order sorts the rows by leaf, of which there are all.
+// order sorts the rows by leaf; all is the number of leaves.
 func (a *arrow) order(all int) {
 	leaf := make([]int32, a.N)
 	a.start = make([]int, all+2)

@@ -22,8 +22,8 @@ const (
 	arrowSpace               // B with its largest diagonal block eliminated
 )
 
-// maxRise is how far s may rise in one step if the link has an exponential: e^5 = 148 times.
-// Beyond that, Newton's parabola says nothing about the exponential.
+// maxRise is how far s may rise in one step if the link has an exponential, which then grows
+// e^5 = 148 times. Beyond that, Newton's parabola says nothing about the exponential.
 const maxRise = 5
 
 // search finds the mode. In weightSpace and krylov the unknowns u are z, the whitened
@@ -280,9 +280,9 @@ const (
 	enough       = 0.2 // the last step may leave this share of the tolerance
 )
 
-// stale computes Newton's step by conjugate gradients, preconditioned with B of an earlier point,
-// or with B of an earlier prior whose XᵀWX still exists. It gives up if that is no cheaper than
-// a new factorisation.
+// stale computes Newton's step by conjugate gradients, preconditioned with B at an earlier point,
+// rebuilt from the existing XᵀWX if the prior has changed. It gives up if that is no cheaper
+// than a new factorisation.
 func (s *search) stale() (ok bool, err error) {
 	if s.P < staleWeights || s.factored == nil || s.floored {
 		return false, nil
