@@ -190,8 +190,8 @@ const (
 	skewErrors      = (fixedErrors*fixedErrors - 1) / 6.
 )
 
-// Estimate returns the factor by which the parameter is off, and its standard errors; ok is false for
-// too few rows.
+// Estimate returns the factor by which the parameter is off, and by how many standard errors; ok is
+// false for too few rows.
 func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 	if f == nil || !(f.w*f.w > fixedRows*f.squares) {
 		return 0, 0, false

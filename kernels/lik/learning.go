@@ -193,9 +193,9 @@ func (g *Learning) FreedomAt(v, weight float64, known int64) float64 {
 // leastRatio is the smallest factor by which one row may change D.
 const leastRatio = 1e-12
 
-// Beliefs are converted to a new D when it has changed by leastChange or more. If that costs O(p³) dear
-// allows more, by the number of weights determined, 1.5 for a thousand of them, except at rows that
-// reach another multiple of that number.
+// Beliefs are converted to a new D when it has changed by a factor of leastChange or more. If that
+// costs O(p³), dear raises the factor with the number of weights determined, to 1.5 for a thousand,
+// except at rows that reach another multiple of that number.
 const (
 	leastChange = 1.05
 	dear        = 1.0 / 2000

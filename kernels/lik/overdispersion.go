@@ -21,10 +21,10 @@ import (
 // Without it counts that vary more than their distribution allows look like drifting rates.
 type Overdispersion struct {
 	logSize       float64
-	rows, info    float64 // number of earlier rows, of which no more is known
-	past          float64 // earlier rows, and their info, if known
-	begun, told   float64 // sums of (y-M)²/Var y under Poisson and of its square
-	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
+	rows, info    float64 // info is Σ i
+	past          float64 // number of earlier rows, of which no more is known
+	begun, told   float64 // earlier rows, and their info, if known
+	ratio, square float64 // sums of (y-M)²/Var y under Poisson and of its square
 	far           OneStep
 }
 
