@@ -512,7 +512,8 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	return nil
 }
 
-// manyNames is how many names are merged without blocking the caller: a million take tenths of a second.
+// manyNames is the number of names from which merging must not block the caller: a million take tenths
+// of a second.
 const manyNames = 1 << 17
 
 // equal reports whether a and b have the same entries; s may end it.
