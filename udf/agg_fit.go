@@ -25,7 +25,7 @@ type fitPlan struct {
 	model   *kernels.Model
 	onError option.OnError
 	empty   engine.Fitter // a fit without rows, which groups begin as clones of; nil where it is not small
-	alike   kinds         // the kinds of rows seen so far that all have the same features
+	alike   rowKinds      // the kinds of rows seen so far that all have the same features
 }
 
 func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (*fitPlan, error) {
@@ -46,7 +46,7 @@ func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (
 // begin returns the fit that a group begins with. A pass may begin with gigabytes; an interrupt
 // does not wait for their copy.
 func (p *fitPlan) begin() (engine.Fitter, error) {
-	return beside(p.method.Kind == engine.Parts && p.empty.Size() >= longPart, func() (engine.Fitter, error) { return p.empty.Clone(), nil })
+	return abandonable(p.method.Kind == engine.Parts && p.empty.Size() >= longPart, func() (engine.Fitter, error) { return p.empty.Clone(), nil })
 }
 
 // smallStart is how many beliefs a continued fit may have to be kept for groups to clone.
@@ -98,13 +98,13 @@ func (s *fitState) Merge(src capi.State) error {
 	}
 	s.failed = s.failed || o.failed
 	if o.Fitter == nil && !a.model.HasTime { // rows appended in order need no merge of posteriors
-		return s.follow(o)
+		return s.appendWaiting(o)
 	}
-	var other awake
-	if err := other.wake(o); err != nil {
+	var other materialized
+	if err := other.materialize(o); err != nil {
 		return err
 	}
-	if err := s.wake(); err != nil {
+	if err := s.materialize(); err != nil {
 		return err
 	}
 	s.failed = s.failed || other.failed
@@ -132,13 +132,13 @@ func advised(err error) error {
 	return err
 }
 
-// together holds rows of a call that were encoded together, for states that share a dictionary. To
+// sharedBlock holds rows of a call that were encoded together, for states that share a dictionary. To
 // encode them for each state apart costs many times a row's update.
-type together struct {
+type sharedBlock struct {
 	src    *rows.Source
 	n      int // rows of the call
 	plan   *fitPlan
-	alike  *alike
+	alike  *rowKind
 	lo, hi int // the rows encoded last; batch has them if ok
 	ok     bool
 	batch  kernels.Batch
@@ -148,19 +148,19 @@ type together struct {
 	layout *rows.Layout // of rows that have waited, else nil
 }
 
-var blocks = sync.Pool{New: func() any { return new(together) }}
+var blocks = sync.Pool{New: func() any { return new(sharedBlock) }}
 
 // begin resets t, but keeps its memory.
-func (t *together) begin(src *rows.Source, n int) {
-	*t = together{src: src, n: n, batch: t.batch, packer: t.packer}
+func (t *sharedBlock) begin(src *rows.Source, n int) {
+	*t = sharedBlock{src: src, n: n, batch: t.batch, packer: t.packer}
 }
 
 // patience is how many blocks of rows a call fails to encode before it stops trying.
 const patience = 2
 
 // absorb feeds rows [lo, hi) to s, as far as they are encoded, and returns where it stopped.
-func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
-	for lo < hi && s.shares() && t.have(s, lo) {
+func (t *sharedBlock) absorb(s *fitState, lo, hi int) (int, error) {
+	for lo < hi && s.shares() && t.encodedAt(s, lo) {
 		if s.Fitter == nil {
 			s.Fitter = t.alike.ready.Clone()
 		} else if !s.Fitter.(engine.Sharer).Share(t.alike.names) {
@@ -177,7 +177,7 @@ func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
 }
 
 // feed feeds rows [lo, hi) to s, and makes its fit if it has none.
-func (t *together) feed(s *fitState, lo, hi int) error {
+func (t *sharedBlock) feed(s *fitState, lo, hi int) error {
 	lo, err := t.absorb(s, lo, hi)
 	if err != nil || lo == hi {
 		return err
@@ -204,8 +204,8 @@ func (s *fitState) shares() bool {
 	return ok
 }
 
-// have reports whether row i is encoded for states with the plan of s.
-func (t *together) have(s *fitState, i int) bool {
+// encodedAt reports whether row i is encoded for states with the plan of s.
+func (t *sharedBlock) encodedAt(s *fitState, i int) bool {
 	if t.plan == s.plan && t.lo <= i && i < t.hi {
 		return t.ok
 	}
@@ -339,7 +339,7 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 		}
 		cache := fitCache.call(name)
 		layout := src.Layout()
-		block := blocks.Get().(*together)
+		block := blocks.Get().(*sharedBlock)
 		defer blocks.Put(block)
 		block.begin(src, slots.Len())
 		return slots.Runs(func(slot capi.Slot, lo, hi int) error {
@@ -361,7 +361,7 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 				if s.wait(&block.packer, layout, src, lo, hi) {
 					return nil
 				}
-				if err := s.wake(); err != nil {
+				if err := s.materialize(); err != nil {
 					return err
 				}
 			}
@@ -573,7 +573,7 @@ func checkPoints(x *capi.Vec) error { return rows.CheckPoints(columnOf(x), "x") 
 func finalizeFit(states []capi.State, out *capi.Col) error {
 	results := make([]*engine.Result, len(states))
 	fits := make([]engine.Factorised, len(states))
-	awoken := make([]awake, len(states))
+	awoken := make([]materialized, len(states))
 	groups := make([]solvable, len(states))
 	for i, st := range states {
 		s, _ := st.(*fitState)
@@ -586,7 +586,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 		} else {
 			g.solve = func() error {
 				a := &awoken[i]
-				err := a.wake(s)
+				err := a.materialize(s)
 				if err != nil {
 					return waitedError{err}
 				}
@@ -598,7 +598,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 					return nil
 				}
 				results[i], err = hinted(a.Fit(running()))
-				a.sleep()
+				a.release()
 				return err
 			}
 		}
@@ -612,7 +612,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 			return w.result(states[i].(*fitState).plan, results[i])
 		case fits[i] != nil:
 			err := w.factorised(fits[i])
-			awoken[i].sleep()
+			awoken[i].release()
 			return err
 		default: // a row made the group NULL
 			w.null()

@@ -189,7 +189,7 @@ func (r *gpReader) rows(x *capi.Vec, n int, out *capi.Col, f func(i int, l lik.L
 			out.Null()
 			continue
 		}
-		if err := going(i); err != nil {
+		if err := interruptCause(i); err != nil {
 			return err
 		}
 		g, err := r.list.at(i)

@@ -36,12 +36,12 @@ func readPass(v *capi.Vec, i int) (engine.Part, error) {
 
 // decodePart is engine.DecodePart of bytes that are not shared.
 func decodePart(b []byte) (engine.Part, error) {
-	return beside(len(b) >= longPart, func() (engine.Part, error) { return engine.DecodePart(b) })
+	return abandonable(len(b) >= longPart, func() (engine.Part, error) { return engine.DecodePart(b) })
 }
 
 // partBytes encodes p, which it leaves unchanged.
 func partBytes(p engine.Part) ([]byte, error) {
-	return beside(p.Size() >= longPart, func() ([]byte, error) { return p.Bytes(), nil })
+	return abandonable(p.Size() >= longPart, func() ([]byte, error) { return p.Bytes(), nil })
 }
 
 func checkPasses(v *capi.Vec) error {

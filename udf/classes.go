@@ -42,7 +42,7 @@ func newClassScorers(v *capi.Vec) (*classScorers, error) {
 // rows encodes row i of each x as a batch under the fit of row i; the scorer is nil if one of them
 // has a container that is NULL.
 func (c *classScorers) rows(i int, xs ...*features) (*softmax.Scorer, error) {
-	if err := going(i); err != nil {
+	if err := interruptCause(i); err != nil {
 		return nil, err
 	}
 	s, err := c.scorers.at(i)

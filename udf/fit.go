@@ -346,9 +346,9 @@ type fitReader struct {
 	classes    bool // accepts a softmax fit
 	last       kernels.Fit
 	lik        lik.Likelihood
-	spread     kernels.Spread          // of last
-	predictive kernels.PredictiveScale // of last
-	beside     predict.Beside          // of last, if told
+	spread     kernels.Spread           // of last
+	predictive kernels.PredictiveScale  // of last
+	beside     predict.LearntParameters // of last, if told
 	told       bool
 
 	heads   decoded[*kernels.Fit]
@@ -546,7 +546,7 @@ func readList[T any](v *capi.Vec, i int, path string, entries []fitlayout.Field[
 func (r *fitReader) head(i int) (*kernels.Fit, error) { return r.heads.at(i) }
 
 // learntBeside is what the last head has learnt in addition to its weights.
-func (r *fitReader) learntBeside() predict.Beside {
+func (r *fitReader) learntBeside() predict.LearntParameters {
 	if !r.told {
 		r.beside, r.told = predict.BesideOf(&r.last), true
 	}

@@ -89,16 +89,16 @@ func running() context.Context {
 	return context.Background()
 }
 
-// going is the cause to stop a loop at row i, nil if it may go on; it checks every 16th row.
-func going(i int) error {
+// interruptCause is the cause to stop a loop at row i, nil if it may go on; it checks every 16th row.
+func interruptCause(i int) error {
 	if i&15 != 0 {
 		return nil
 	}
 	return stop.Cause(running())
 }
 
-// beside returns what f makes. If long is set, an interrupt ends the query without waiting for f.
-func beside[T any](long bool, f func() (T, error)) (T, error) {
+// abandonable returns what f makes. If long is set, an interrupt ends the query without waiting for f.
+func abandonable[T any](long bool, f func() (T, error)) (T, error) {
 	var made, none T
 	err := stop.Leave(running(), long, func() (err error) {
 		made, err = f()

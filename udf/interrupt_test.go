@@ -121,7 +121,7 @@ func TestBeginInterrupted(t *testing.T) {
 		cancel()
 	}()
 	s := &fitState{plan: &fitPlan{method: &engine.Method{Kind: engine.Parts}, empty: h}}
-	if err := s.wake(); !errors.Is(err, stop.ErrInterrupted) || s.Fitter != nil {
+	if err := s.materialize(); !errors.Is(err, stop.ErrInterrupted) || s.Fitter != nil {
 		t.Errorf("interrupted, it gives %v and %v", s.Fitter, err)
 	}
 }

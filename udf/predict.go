@@ -158,7 +158,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	if p.fits.null(i) || p.x.x.Null(i) {
 		return nil, nil, nil, false, nil
 	}
-	if err := going(i); err != nil {
+	if err := interruptCause(i); err != nil {
 		return nil, nil, nil, false, err
 	}
 	if f, err = p.fits.head(i); err != nil {
@@ -200,13 +200,13 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 		}
 	}
 	if len(f.Columns) > 0 {
-		xs = p.stand(f, fs, xs)
+		xs = p.fillMissing(f, fs, xs)
 	}
 	return f, fs, xs, true, nil
 }
 
-// stand is a row's values with missing numbers replaced by the means of their columns.
-func (p *predictor) stand(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
+// fillMissing is a row's values with missing numbers replaced by the means of their columns.
+func (p *predictor) fillMissing(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
 	own := false
 	for k, x := range xs {
 		void := p.found[fs[k]].at == missing && f.Void(p.dict.Name(fs[k]))
@@ -338,7 +338,7 @@ func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) 
 	for i := range n {
 		m, v, ok := 0.0, 0.0, false
 		if i < near {
-			m, v, ok = p.again(i)
+			m, v, ok = p.fastLinear(i)
 		}
 		if !ok {
 			var err error
@@ -346,7 +346,7 @@ func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) 
 				return err
 			}
 			if i >= near {
-				near = p.alike(i, ok)
+				near = p.runOfEqualFits(i, ok)
 			}
 		}
 		if !ok {
@@ -361,9 +361,9 @@ func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) 
 	return nil
 }
 
-// alike is the end of the rows after i that are encoded and have its FIT, if again can serve them;
+// runOfEqualFits is the end of the rows after i that are encoded and have its FIT, if again can serve them;
 // else i. ok says that row i was not NULL.
-func (p *predictor) alike(i int, ok bool) int {
+func (p *predictor) runOfEqualFits(i int, ok bool) int {
 	if !ok || p.fits.last.Covariance.Form != gauss.Diagonal {
 		return i
 	}
@@ -375,9 +375,9 @@ func (p *predictor) alike(i int, ok bool) int {
 	return end
 }
 
-// again is linear for row i with the FIT of the row before. ok is false where linear must do it:
+// fastLinear is linear for row i with the FIT of the row before. ok is false where linear must do it:
 // for a feature that is new here or has no belief, or a missing number.
-func (p *predictor) again(i int) (mean, variance float64, ok bool) {
+func (p *predictor) fastLinear(i int) (mean, variance float64, ok bool) {
 	at := p.in[i-p.from]
 	if at < 0 {
 		return 0, 0, false
@@ -395,22 +395,22 @@ func (p *predictor) again(i int) (mean, variance float64, ok bool) {
 	return mean, variance, kernels.CheckPredictor(mean, variance) == nil
 }
 
-// howTo is the argument prediction of bglm_predict.
-type howTo struct{ v *capi.Vec }
+// predictionKind is the argument prediction of bglm_predict.
+type predictionKind struct{ v *capi.Vec }
 
-func newHow(args []capi.Vec) (howTo, error) {
+func newHow(args []capi.Vec) (predictionKind, error) {
 	if len(args) < 3 {
-		return howTo{}, nil
+		return predictionKind{}, nil
 	}
 	v := &args[2]
 	if v.Type != capi.Varchar && v.Type != capi.SQLNull {
-		return howTo{}, fmt.Errorf("prediction is %s; allowed: %s", v.TypeName(), argument.Quoted(predict.Kinds()))
+		return predictionKind{}, fmt.Errorf("prediction is %s; allowed: %s", v.TypeName(), argument.Quoted(predict.Kinds()))
 	}
-	return howTo{v}, nil
+	return predictionKind{v}, nil
 }
 
 // kind is the kind of prediction asked for at row i.
-func (h howTo) kind(i int) (predict.Kind, error) {
+func (h predictionKind) kind(i int) (predict.Kind, error) {
 	if h.v == nil || h.v.Null(i) {
 		return predict.Exact, nil
 	}
@@ -423,7 +423,7 @@ func (h howTo) kind(i int) (predict.Kind, error) {
 	return k, err
 }
 
-func (h howTo) write(i int, l lik.Likelihood, m, v float64, out *capi.Col) error {
+func (h predictionKind) write(i int, l lik.Likelihood, m, v float64, out *capi.Col) error {
 	k, err := h.kind(i)
 	if err == nil {
 		out.Float(predict.Expected(l, k, m, v))

@@ -59,7 +59,7 @@ func aggregate(name, sig, doc, example string, options []string, arity []int, re
 		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result,
 			Update: func(args []capi.Vec, slots capi.Slots) error {
 				// With ORDER BY inside the call DuckDB asks nobody between chunks.
-				if err := going(0); err != nil {
+				if err := interruptCause(0); err != nil {
 					return err
 				}
 				return worded(update(args, slots))

@@ -141,7 +141,7 @@ func resumed(from *kernels.Fit, opt iter.Seq2[string, option.Source], src *rows.
 	if err != nil {
 		return nil, err
 	}
-	return s, s.wake()
+	return s, s.materialize()
 }
 
 // absorbList absorbs the rows of list i; a NULL row counts as skipped, as a NULL y does.

@@ -12,8 +12,8 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// alike is what rows with the same features have in common. It is immutable.
-type alike struct {
+// rowKind is what rows with the same features have in common. It is immutable.
+type rowKind struct {
 	names  *kernels.Dict // their features; groups share it
 	shared []uint32
 	schema *kernels.Schema
@@ -24,7 +24,7 @@ type alike struct {
 }
 
 // fitter is a new fit for such rows.
-func (a *alike) fitter() engine.Fitter {
+func (a *rowKind) fitter() engine.Fitter {
 	r, ok := a.ready.(engine.Recycler)
 	if !ok {
 		return a.ready.Clone()
@@ -34,7 +34,7 @@ func (a *alike) fitter() engine.Fitter {
 }
 
 // release gives back a fit that fitter returned.
-func (a *alike) release(f engine.Fitter) {
+func (a *rowKind) release(f engine.Fitter) {
 	if _, ok := a.ready.(engine.Recycler); ok {
 		a.spare.Put(f)
 	}
@@ -42,8 +42,8 @@ func (a *alike) release(f engine.Fitter) {
 
 // alikeOf is what the rows of b, whose features are in names, have in common, for groups that begin
 // as empty. Errors: no room for so many features.
-func alikeOf(empty engine.Fitter, names *kernels.Dict, b *kernels.Batch) (*alike, error) {
-	a := &alike{names: names, shared: slices.Clone(b.Shared), schema: b.Schema, ready: empty.Clone()}
+func alikeOf(empty engine.Fitter, names *kernels.Dict, b *kernels.Batch) (*rowKind, error) {
+	a := &rowKind{names: names, shared: slices.Clone(b.Shared), schema: b.Schema, ready: empty.Clone()}
 	if f, ok := a.ready.(engine.Sharer); ok {
 		f.Share(names)
 		if err := a.ready.Update(running(), &kernels.Batch{Shared: a.shared, Schema: a.schema}, false); err != nil {
@@ -61,7 +61,7 @@ func scalarsOf(b *kernels.Batch) [4]*[]float64 {
 }
 
 // may reports whether rows of src can be such rows, judging by its columns.
-func (a *alike) may(src *rows.Source) bool {
+func (a *rowKind) may(src *rows.Source) bool {
 	for k, c := range [...]rows.Column{src.Weight, src.Offset, src.Trials, src.Time} {
 		if a.has[k] != (c != nil) {
 			return false
@@ -70,17 +70,17 @@ func (a *alike) may(src *rows.Source) bool {
 	return a.names.Uses(src.X.Columns())
 }
 
-// kinds are the kinds of rows that a plan has seen: options are parsed once for all queries of a
+// rowKinds are the kinds of rows that a plan has seen: options are parsed once for all queries of a
 // process, whose columns differ.
-type kinds struct {
-	seen atomic.Pointer[[]*alike]
+type rowKinds struct {
+	seen atomic.Pointer[[]*rowKind]
 	mu   sync.Mutex
 }
 
 // maxKinds is how many are kept; the first seen are dropped when there are more.
 const maxKinds = 8
 
-func (k *kinds) all() []*alike {
+func (k *rowKinds) all() []*rowKind {
 	if p := k.seen.Load(); p != nil {
 		return *p
 	}
@@ -89,7 +89,7 @@ func (k *kinds) all() []*alike {
 
 // add keeps a, of rows of src, and returns it, or an equal one that another thread was first to
 // add.
-func (k *kinds) add(a *alike, src *rows.Source) *alike {
+func (k *rowKinds) add(a *rowKind, src *rows.Source) *rowKind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	old := k.all()
@@ -98,13 +98,13 @@ func (k *kinds) add(a *alike, src *rows.Source) *alike {
 			return o
 		}
 	}
-	list := append([]*alike{a}, old[:min(len(old), maxKinds-1)]...)
+	list := append([]*rowKind{a}, old[:min(len(old), maxKinds-1)]...)
 	k.seen.Store(&list)
 	return a
 }
 
 // describes reports whether the rows of b are such rows.
-func (a *alike) describes(b *kernels.Batch) bool {
+func (a *rowKind) describes(b *kernels.Batch) bool {
 	for k, s := range scalarsOf(b) {
 		if a.has[k] != (len(*s) > 0) {
 			return false
@@ -142,8 +142,8 @@ func (s *fitState) wait(p *rows.Packer, l *rows.Layout, src *rows.Source, lo, hi
 // waitingFrom is the initial capacity in bytes.
 const waitingFrom = 96
 
-// wake makes the fit of the waiting rows, to which more will be added.
-func (s *fitState) wake() (err error) {
+// materialize makes the fit of the waiting rows, to which more will be added.
+func (s *fitState) materialize() (err error) {
 	if s.Fitter != nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (s *fitState) wake() (err error) {
 
 // learn feeds rows that waited to the fit. If there was no fit and a suitable kind is known, the
 // fit comes from that kind, which is returned.
-func (s *fitState) learn(w waiting) (a *alike, err error) {
+func (s *fitState) learn(w waiting) (a *rowKind, err error) {
 	if w.layout == nil {
 		return nil, nil
 	}
@@ -171,7 +171,7 @@ func (s *fitState) learn(w waiting) (a *alike, err error) {
 		return nil, err
 	}
 	defer u.Close()
-	block := blocks.Get().(*together)
+	block := blocks.Get().(*sharedBlock)
 	defer blocks.Put(block)
 	block.begin(u.Source, n)
 	block.layout = w.layout
@@ -180,9 +180,9 @@ func (s *fitState) learn(w waiting) (a *alike, err error) {
 
 // learnNumbers is learn for rows of numbers of a kind seen before, whose features need not be
 // looked up; done is false for other rows, or if one is invalid.
-func (s *fitState) learnNumbers(w waiting) (of *alike, done bool, err error) {
+func (s *fitState) learnNumbers(w waiting) (of *rowKind, done bool, err error) {
 	m := s.plan.model
-	var a *alike
+	var a *rowKind
 	for _, o := range s.plan.alike.all() {
 		if o.layout == w.layout {
 			a = o
@@ -213,20 +213,20 @@ type waitedError struct{ error }
 
 func (e waitedError) Unwrap() error { return e.error }
 
-// awake is a group woken for its answer or a merge, with a fit of all its rows. That fit is given
+// materialized is a group woken for its answer or a merge, with a fit of all its rows. That fit is given
 // back afterwards to of, the kind of rows that it came from, if any.
-type awake struct {
+type materialized struct {
 	fitState
-	of *alike
+	of *rowKind
 }
 
-// wake makes the fit of the rows of s, which is unchanged.
-func (w *awake) wake(s *fitState) (err error) {
+// materialize makes the fit of the rows of s, which is unchanged.
+func (w *materialized) materialize(s *fitState) (err error) {
 	w.fitState = *s
 	switch {
 	case s.Fitter != nil:
 	case s.layout == nil:
-		err = w.fitState.wake()
+		err = w.fitState.materialize()
 	default:
 		w.waiting = waiting{}
 		w.of, err = w.learn(s.waiting)
@@ -234,16 +234,16 @@ func (w *awake) wake(s *fitState) (err error) {
 	return err
 }
 
-// sleep gives back what w no longer needs.
-func (w *awake) sleep() {
+// release gives back what w no longer needs.
+func (w *materialized) release() {
 	if w.of != nil {
 		w.of.release(w.Fitter)
 	}
-	*w = awake{}
+	*w = materialized{}
 }
 
-// follow adds the rows that wait in o.
-func (s *fitState) follow(o *fitState) error {
+// appendWaiting adds the rows that wait in o.
+func (s *fitState) appendWaiting(o *fitState) error {
 	if s.Fitter == nil && len(s.rows)+len(o.rows) <= maxWaiting && (s.layout == nil || o.layout == nil || s.layout == o.layout) {
 		if o.layout != nil {
 			s.layout = o.layout
@@ -251,7 +251,7 @@ func (s *fitState) follow(o *fitState) error {
 		s.rows = append(s.rows, o.rows...)
 		return nil
 	}
-	if err := s.wake(); err != nil {
+	if err := s.materialize(); err != nil {
 		return err
 	}
 	_, err := s.learn(o.waiting)

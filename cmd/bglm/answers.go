@@ -140,7 +140,7 @@ func (b *beliefFlags) with(e *cli.Env, run func(*duck.Session, *fitstore.Fits) e
 		err = errors.New("this method's fit has no weights")
 	}
 	if err == nil {
-		err = f.Denied(opts)
+		err = f.ConflictError(opts)
 	}
 	if err != nil {
 		return fmt.Errorf("--beliefs %s: %w", b.Beliefs, err)

@@ -9,22 +9,22 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// sparing runs judging without the invalid rows that the fit was told to skip: if judging fails on
+// withoutBadRows runs judging without the invalid rows that the fit was told to skip: if judging fails on
 // one of them, they are found, and the others are judged again.
-func (sc *scoring) sparing(s *duck.Session, judging func() error) error {
+func (sc *scoring) withoutBadRows(s *duck.Session, judging func() error) error {
 	err := judging()
 	if err == nil || s.Interrupted() != nil {
 		return err
 	}
-	if found, e := sc.spareBad(s); e != nil || !found {
+	if found, e := sc.excludeBadRows(s); e != nil || !found {
 		return err // of another kind
 	}
 	return judging()
 }
 
-// spareBad leaves invalid rows out of those that are scored, and reports whether there were any,
+// excludeBadRows leaves invalid rows out of those that are scored, and reports whether there were any,
 // and a fit that skips them.
-func (sc *scoring) spareBad(s *duck.Session) (found bool, err error) {
+func (sc *scoring) excludeBadRows(s *duck.Session) (found bool, err error) {
 	if sc.spared || strings.Trim(sc.fits.Job("option.on_error"), "'") != string(option.Skip) {
 		return false, nil
 	}

@@ -42,7 +42,7 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 	}
 	if how == fitted && !asFitted && len(sc.fits.Group) == 0 && sc.offset == "" && sc.fits.Job(startKey) == "" {
 		done := false
-		err := sc.sparing(s, func() (err error) { done, err = sc.folded(s); return err })
+		err := sc.withoutBadRows(s, func() (err error) { done, err = sc.folded(s); return err })
 		if err != nil {
 			return "", err
 		}
@@ -50,7 +50,7 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 			return crossValidated, nil
 		}
 	}
-	return how, sc.sparing(s, func() error {
+	return how, sc.withoutBadRows(s, func() error {
 		return sc.scoreAny(s, sc.subquery("", sc.observed(sc.job, sc.y)+" AS bglm_y", weightOf(sc.weight)+" AS bglm_w"))
 	})
 }

@@ -155,7 +155,7 @@ func (c *evaluateCommand) scored(s *duck.Session) (sc *scoring, how string, err 
 	case sc.fits.HasClass || !sc.fits.IsFit:
 		how, err = sc.judgeFolds(s, c.Fitted)
 	case c.Fitted:
-		how, err = fitted, sc.sparing(s, func() error { return sc.predicted(s) })
+		how, err = fitted, sc.withoutBadRows(s, func() error { return sc.predicted(s) })
 	default:
 		how, err = sc.judge(s)
 	}

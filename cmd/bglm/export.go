@@ -168,7 +168,7 @@ func madeColumns(s *duck.Session, p *formula.Formula, dot []string, format strin
 			return nil, err
 		}
 	}
-	for _, c := range p.Made(features) {
+	for _, c := range p.DerivedColumns(features) {
 		apart := func(part string) bool {
 			return slices.ContainsFunc(features, func(w string) bool { return formula.OfColumn(w, part) })
 		}

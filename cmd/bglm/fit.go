@@ -122,8 +122,8 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 		}
 	}
 	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
-		if sum.Untold, sum.Lost, err = f.Untold(sum.Out); err == nil {
-			sum.joint, sum.gaps, err = f.Apart(sum.Out)
+		if sum.Untold, sum.Lost, err = f.MissingOptions(sum.Out); err == nil {
+			sum.joint, sum.gaps, err = f.LosesCovariance(sum.Out)
 			sum.Apart = sum.joint || sum.gaps
 		}
 	}
@@ -265,7 +265,7 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		c.Option = append(c.Option, "compress=true")
 	}
 	model := c.model()
-	if err := errors.Join(model.Check(), c.checkOut(c.Out, &c.csvFlags), c.spare(c.Out), c.checkLogs()); err != nil {
+	if err := errors.Join(model.Check(), c.checkOut(c.Out, &c.csvFlags), c.rejectOverwrite(c.Out), c.checkLogs()); err != nil {
 		return err
 	}
 	if c.Partial {
@@ -326,7 +326,7 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	if c.Quiet && !c.JSON {
 		return nil
 	}
-	if err := c.conclude(s, f, sum, w); err != nil {
+	if err := c.addResults(s, f, sum, w); err != nil {
 		if s.Interrupted() != nil {
 			err = errors.New("interrupted; the fit is written, its summary is left out")
 		}
@@ -335,9 +335,9 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	return c.print(w, sum)
 }
 
-// conclude adds the results of the fit to a summary: its terms, printed to w unless the summary is
+// addResults adds the results of the fit to a summary: its terms, printed to w unless the summary is
 // JSON, and how well it predicts.
-func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w io.Writer) error {
+func (c *fitCommand) addResults(s *duck.Session, f *fitstore.Fits, sum *summary, w io.Writer) error {
 	most := shownTerms
 	if c.JSON {
 		most = storedTerms
@@ -366,11 +366,11 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 	factorised := kernels.Factorised(sum.Status)
 	text := termTable(sum.Terms, all, factorised)
 	if !factorised {
-		more, err := origins(s, f, sum.Terms)
+		more, err := centredNote(s, f, sum.Terms)
 		if err != nil {
 			return err
 		}
-		text += besides(sum.Terms) + more
+		text += interceptNote(sum.Terms) + more
 	}
 	if sum.learnt != nil {
 		text += sum.learnt.line() + "\n"

@@ -19,9 +19,9 @@ type dataFlags struct {
 
 func (d *dataFlags) data() job.Data { return job.Data(*d) }
 
-// spare rejects an output that would replace the rows, or other files that are read. A database may
+// rejectOverwrite rejects an output that would replace the rows, or other files that are read. A database may
 // get tables in addition to those that are read.
-func (d *dataFlags) spare(out string, others ...string) error {
+func (d *dataFlags) rejectOverwrite(out string, others ...string) error {
 	data := d.data()
 	names, err := data.All()
 	if err != nil || files.KindOf(out) == "duckdb" {

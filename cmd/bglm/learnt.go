@@ -50,7 +50,7 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 		sc.rows, sc.keep = "(SELECT *, ("+trials+")::DOUBLE AS bglm_n FROM "+sc.rows+")", []string{"bglm_n"}
 	}
 	r := &learnt{}
-	if r.How, err = sc.without(s, j); err != nil || r.How == "" {
+	if r.How, err = sc.predictUnlearnt(s, j); err != nil || r.How == "" {
 		return nil, src.Blame(err)
 	}
 	rows := "scored WHERE y IS NOT NULL AND log_density IS NOT NULL AND w > 0"
@@ -254,9 +254,9 @@ func termTable(all []term, of int64, factorised bool) string {
 	return out
 }
 
-// besides mentions a column of levels whose weights are shown: each is as uncertain as the intercept
+// interceptNote mentions a column of levels whose weights are shown: each is as uncertain as the intercept
 // with which it is confounded, which is easily mistaken for the uncertainty of the column's effect.
-func besides(all []term) string {
+func interceptNote(all []term) string {
 	levels := make(map[string]int)
 	for _, x := range all {
 		if x.Column == nil || !strings.HasPrefix(x.Term, *x.Column+"=") || strings.Contains(*x.Column, ":") { // an interaction has no effect of its own
@@ -269,10 +269,10 @@ func besides(all []term) string {
 	return ""
 }
 
-// origins mentions columns of levels with slopes of a number that was centred: their weights, and
+// centredNote mentions columns of levels with slopes of a number that was centred: their weights, and
 // the standard deviation shown with these, are for the number at 0, but the weights independent of
 // the slopes are those at its mean. In lme4 (x || g) refers to 0.
-func origins(s *duck.Session, f *fitstore.Fits, all []term) (text string, err error) {
+func centredNote(s *duck.Session, f *fitstore.Fits, all []term) (text string, err error) {
 	if !f.IsFit || f.HasClass {
 		return "", nil
 	}

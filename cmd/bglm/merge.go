@@ -99,7 +99,7 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.Denied(opts); err != nil {
+		if err := f.ConflictError(opts); err != nil {
 			return nil, files.Named(name, err)
 		}
 		if !f.IsFit {

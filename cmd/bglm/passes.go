@@ -146,7 +146,7 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 			if around || j.Chained() {
 				return nil // from an earlier run, or given by hand: there is no sample
 			}
-			return j.Nearer(steps, func() error { _, err := p.Solve(s); return err })
+			return j.RefineOnSample(steps, func() error { _, err := p.Solve(s); return err })
 		}
 		if converged { // the curvature is that where the pass expanded: a step moves the fit to the mode
 			return f, len(src.Files), nearer(1)

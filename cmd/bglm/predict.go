@@ -92,7 +92,7 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*s
 	if err != nil {
 		return nil, fmt.Errorf("--beliefs: %w", err)
 	}
-	if err := f.Denied(opts); err != nil {
+	if err := f.ConflictError(opts); err != nil {
 		return nil, fmt.Errorf("--beliefs %s: %w", m.Beliefs, err)
 	}
 	src, err := job.Open(s, d.data())
@@ -285,7 +285,7 @@ func (sc *scoring) shifted(from string) string {
 // Run scores the rows.
 func (c *predictCommand) Run(e *cli.Env) error {
 	began := time.Now()
-	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out), c.spare(c.Out, c.Beliefs)); err != nil {
+	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out), c.rejectOverwrite(c.Out, c.Beliefs)); err != nil {
 		return err
 	}
 	if !(c.Level > 0 && c.Level < 1) || math.IsNaN(c.Level) {

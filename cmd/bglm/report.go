@@ -124,7 +124,7 @@ func (c *reportCommand) page(s *duck.Session) (*page.Page, *summary, error) {
 			f, err = fitstore.Load(s, "fits", c.Beliefs, opts)
 		}
 		if err == nil {
-			err = files.Named(c.Beliefs, f.Denied(opts))
+			err = files.Named(c.Beliefs, f.ConflictError(opts))
 		}
 	}
 	if err != nil {

@@ -100,7 +100,7 @@ func bothRows(a, b string) string {
 // in a stream, else NULL; w, how many rows a row counts as; and the columns keep. It says how rows
 // are predicted: rows that the fits have learnt, as if they had not.
 func (sc *scoring) judge(s *duck.Session) (how string, err error) {
-	predicted := func() error { return sc.sparing(s, func() error { return sc.predicted(s) }) }
+	predicted := func() error { return sc.withoutBadRows(s, func() error { return sc.predicted(s) }) }
 	mark := sc.fits.Job(rowsKey)
 	if mark == "" {
 		return unknownRows, predicted()
@@ -120,16 +120,16 @@ func (sc *scoring) judge(s *duck.Session) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	how, err = sc.without(s, j)
+	how, err = sc.predictUnlearnt(s, j)
 	if err == nil && how == "" {
 		return fitted, predicted()
 	}
 	return how, err
 }
 
-// without is judge for the rows of j, which the fits have learnt; "" if their method cannot tell
+// predictUnlearnt is judge for the rows of j, which the fits have learnt; "" if their method cannot tell
 // what it would have been without some of them.
-func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) {
+func (sc *scoring) predictUnlearnt(s *duck.Session, j *job.Job) (how string, err error) {
 	var method string
 	if err := s.Row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 		if !whole || drifts(j) {
 			return "", nil
 		}
-		return leaveOneOut, sc.sparing(s, func() error { return sc.leftOut(s, j) })
+		return leaveOneOut, sc.withoutBadRows(s, func() error { return sc.leftOut(s, j) })
 	}
 	if sc.fits.Job(startKey) != "" {
 		return "", nil
@@ -169,8 +169,8 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 		}
 		return err
 	}
-	if err = sc.sparing(s, learnAgain); err == nil && !ok { // invalid rows are in none of its predictions
-		if ok, err = sc.spareBad(s); ok {
+	if err = sc.withoutBadRows(s, learnAgain); err == nil && !ok { // invalid rows are in none of its predictions
+		if ok, err = sc.excludeBadRows(s); ok {
 			err = learnAgain()
 		}
 	}

@@ -152,7 +152,7 @@ func (c *Check) Checked(ctx context.Context) (Checked, error) {
 	for d := range all {
 		draw.Set(c.seed, uint64(d))
 		noise := newNoise(c.seed, uint64(d))
-		of, err := c.law(uint64(d))
+		of, err := c.drawDistribution(uint64(d))
 		if err != nil {
 			return out, err
 		}
@@ -208,10 +208,10 @@ func (c *Check) order() []int {
 	return order
 }
 
-// law is the distribution of a draw's responses, with a draw of the dispersion and shape if the fit
+// drawDistribution is the distribution of a draw's responses, with a draw of the dispersion and shape if the fit
 // has learnt them.
-func (c *Check) law(draw uint64) (lik.Distribution, error) {
-	p, ok := c.Beside().Drawn(c.Fit, rand.NewPCG(c.seed^0x9E3779B97F4A7C15, draw))
+func (c *Check) drawDistribution(draw uint64) (lik.Distribution, error) {
+	p, ok := c.LearntParameters().Drawn(c.Fit, rand.NewPCG(c.seed^0x9E3779B97F4A7C15, draw))
 	if !ok {
 		return c.of, nil
 	}

@@ -160,8 +160,8 @@ func (e *Effects) add(lo, hi *kernels.Batch, i int, w float64) error {
 		if e.o.Kind == predict.Plugin {
 			vl, vh = 0, 0
 		}
-		a, da := rising(e.Lik, ml, vl)
-		b, db := rising(e.Lik, mh, vh)
+		a, da := responseAndSlope(e.Lik, ml, vl)
+		b, db := responseAndSlope(e.Lik, mh, vh)
 		e.sum += w * (b - a)
 		e.gradient(lo, i, -w*da)
 		e.gradient(hi, i, w*db)

@@ -219,7 +219,7 @@ func TestResponses(t *testing.T) {
 		for _, m := range []float64{-3, -0.4, 0, 1.7} {
 			for _, v := range []float64{0, 1e-6, 0.01, 0.3, 4, 60} {
 				d := responses(l, m, v)
-				value, slope := rising(l, m, v)
+				value, slope := responseAndSlope(l, m, v)
 				kerneltest.Close(t, fmt.Sprintf("%s %v %v, value", c.link, m, v), value, d[0], kerneltest.Tol{Abs: 1e-9})
 				kerneltest.Close(t, fmt.Sprintf("%s %v %v, slope", c.link, m, v), slope, d[1], kerneltest.Tol{Abs: 1e-9, Rel: 1e-9})
 				for k := range 3 {

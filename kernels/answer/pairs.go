@@ -17,7 +17,7 @@ import (
 
 // PairAUC is the area under the ROC curve with pairs left out: the proportion of pairs of a row
 // with 1 and one with 0 in which the former has the larger expected response given all other rows.
-// Ties count half, also those within the accuracy of leaving out (unsure). Leaving out single rows
+// Ties count half, also those within the accuracy of leaving out (tieTolerance). Leaving out single rows
 // and ranking them together is biased below 1/2: each row with 1 is then judged by a fit of fewer
 // such rows than any row with 0.
 //
@@ -214,7 +214,7 @@ func (a *PairAUC) Value(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		off += x - first(p.alone, q.alone)
+		off += x - rankScore(p.alone, q.alone)
 	}
 	return min(max(a.single.Value()+off/float64(most), 0), 1), nil
 }
@@ -272,8 +272,8 @@ func (a *PairAUC) pairs() int {
 	return int(min(max(pairWork/each, fewPairs), mostPairs))
 }
 
-// first is 1 if a is larger, 1/2 for a tie.
-func first(a, b float64) float64 {
+// rankScore is 1 if a is larger, 1/2 for a tie.
+func rankScore(a, b float64) float64 {
 	switch {
 	case a > b:
 		return 1
@@ -291,13 +291,13 @@ const (
 	pairSpread = 0.1
 )
 
-// unsure is the difference below which two predictors that moved by these amounts when the pair was
+// tieTolerance is the difference below which two predictors that moved by these amounts when the pair was
 // left out are a tie: levels about which the other rows say the same tie, and the left-out rows
 // must not decide between them.
-func (a *PairAUC) unsure(by ...float64) (e float64) {
+func (a *PairAUC) tieTolerance(by ...float64) (e float64) {
 	for _, d := range by {
 		e += pairBend * d * d / a.Lik.Traits().Scale
-		if a.Beside().Varied {
+		if a.LearntParameters().Varied {
 			e += pairSpread * math.Abs(d)
 		}
 	}
@@ -320,19 +320,19 @@ func (a *PairAUC) judge(one, zero *pairRow) (float64, error) {
 		return 0, err
 	}
 	if v == 0 { // predictors that differ by a constant, whatever the other rows say
-		return first(d, 0), nil
+		return rankScore(d, 0), nil
 	}
 	cov := 0.5 * (one.v + zero.v - v)
 	mean, variance, ok := predict.LeavePairOut([2]float64{one.m, zero.m}, [2]float64{one.v, zero.v}, cov, [2]predict.Site{one.site, zero.site})
 	if !ok {
-		return first(one.alone, zero.alone), nil
+		return rankScore(one.alone, zero.alone), nil
 	}
-	if math.Abs(mean[0]-mean[1]) <= a.unsure(one.m-mean[0], zero.m-mean[1]) {
+	if math.Abs(mean[0]-mean[1]) <= a.tieTolerance(one.m-mean[0], zero.m-mean[1]) {
 		return 0.5, nil
 	}
 	var y [2]float64
 	for k := range y {
 		y[k] = predict.Expected(a.Lik, predict.Exact, mean[k], variance[k])
 	}
-	return first(y[0], y[1]), nil
+	return rankScore(y[0], y[1]), nil
 }

@@ -53,9 +53,9 @@ var logit = func() lik.Likelihood {
 	return l
 }()
 
-// rising are the first two of responses; for log odds without a grid, since E g⁻¹'(s) = ∂Z/∂m with
+// responseAndSlope are the first two of responses; for log odds without a grid, since E g⁻¹'(s) = ∂Z/∂m with
 // Z = E g⁻¹(s).
-func rising(l lik.Likelihood, m, v float64) (value, slope float64) {
+func responseAndSlope(l lik.Likelihood, m, v float64) (value, slope float64) {
 	if v > 0 && l.Traits().LogOdds {
 		t := logit.Moments(lik.Obs{Y: 1, Weight: 1}, m, v)
 		return predict.Expected(l, predict.Exact, m, v), math.Exp(t.LogZ) * t.Alpha

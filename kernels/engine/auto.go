@@ -101,12 +101,12 @@ func newAuto(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &front{batch: batch{r, laidOut(inPlace, solveAuto)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
+	return &budgeted{batch: batch{r, laidOut(inPlace, solveAuto)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
 }
 
-// front keeps rows until they exceed the budget; from then on it is a stream. Its result is a
+// budgeted keeps rows until they exceed the budget; from then on it is a stream. Its result is a
 // function of the rows that it was given, not of when they came or in which parts.
-type front struct {
+type budgeted struct {
 	batch         // no rows where there is a stream
 	stream Fitter // nil while the rows are kept
 	budget int
@@ -114,16 +114,16 @@ type front struct {
 }
 
 // kept is how many numbers of x and y are kept.
-func (f *front) kept() int { return f.Rows.Values() + f.Rows.Len() }
+func (f *budgeted) kept() int { return f.Rows.Values() + f.Rows.Len() }
 
-func (f *front) Features() *kernels.Dict {
+func (f *budgeted) Features() *kernels.Dict {
 	if f.stream != nil {
 		return f.stream.Features()
 	}
 	return f.batch.Features()
 }
 
-func (f *front) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+func (f *budgeted) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	f.skip = skip
 	if f.stream != nil {
 		return f.stream.Update(ctx, b, skip)
@@ -131,11 +131,11 @@ func (f *front) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	if err := f.batch.Update(ctx, b, skip); err != nil || f.kept() <= f.budget {
 		return err
 	}
-	return f.turn(ctx)
+	return f.switchToStream(ctx)
 }
 
-// turn feeds the kept rows to a stream, in order.
-func (f *front) turn(ctx context.Context) error {
+// switchToStream feeds the kept rows to a stream, in order.
+func (f *budgeted) switchToStream(ctx context.Context) error {
 	s, err := newADF(ctx, streamOf(f.Model))
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (f *front) turn(ctx context.Context) error {
 }
 
 // replay feeds rows to a stream whose features have the numbers ids, nil if they are those of r.
-func (f *front) replay(ctx context.Context, r *kernels.Rows, to Fitter, ids []uint32) error {
+func (f *budgeted) replay(ctx context.Context, r *kernels.Rows, to Fitter, ids []uint32) error {
 	to.Skip(r.Skipped())
 	if err := to.(interface{ filter() *stream.State }).filter().Count(r); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (f *front) replay(ctx context.Context, r *kernels.Rows, to Fitter, ids []ui
 	})
 }
 
-func (f *front) Skip(n int64) {
+func (f *budgeted) Skip(n int64) {
 	if f.stream != nil {
 		f.stream.Skip(n)
 		return
@@ -174,8 +174,8 @@ func (f *front) Skip(n int64) {
 }
 
 // Merge adds the rows of src; if one side is a stream, it absorbs the rows that the other keeps.
-func (f *front) Merge(ctx context.Context, src Fitter) error {
-	o, ok := src.(*front)
+func (f *budgeted) Merge(ctx context.Context, src Fitter) error {
+	o, ok := src.(*budgeted)
 	if !ok {
 		return errMixed
 	}
@@ -184,7 +184,7 @@ func (f *front) Merge(ctx context.Context, src Fitter) error {
 		if f.kept()+o.kept() <= f.budget {
 			return f.batch.Merge(ctx, o.batch)
 		}
-		if err := f.turn(ctx); err != nil {
+		if err := f.switchToStream(ctx); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func (f *front) Merge(ctx context.Context, src Fitter) error {
 	return err
 }
 
-func (f *front) Clone() Fitter {
+func (f *budgeted) Clone() Fitter {
 	c := *f
 	c.batch = f.batch.Clone().(batch)
 	if f.stream != nil {
@@ -219,7 +219,7 @@ func (f *front) Clone() Fitter {
 	return &c
 }
 
-func (f *front) Size() int64 {
+func (f *budgeted) Size() int64 {
 	n := f.batch.Size()
 	if f.stream != nil {
 		n += f.stream.Size()
@@ -227,7 +227,7 @@ func (f *front) Size() int64 {
 	return n
 }
 
-func (f *front) Fit(ctx context.Context) (*Result, error) {
+func (f *budgeted) Fit(ctx context.Context) (*Result, error) {
 	if f.stream == nil {
 		return f.batch.Fit(ctx)
 	}

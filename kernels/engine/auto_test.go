@@ -214,11 +214,11 @@ func TestAutoPrior(t *testing.T) {
 func TestAutoInterrupted(t *testing.T) {
 	f := door(t, Auto, func(s *option.Settings) { s.Options.RowBudget = 1 << 20 })
 	feed(t, f, 0, 500, 500)
-	g := f.(*front)
+	g := f.(*budgeted)
 	g.budget = 100
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(stop.ErrTimeLimit)
-	if err := g.turn(ctx); err == nil {
+	if err := g.switchToStream(ctx); err == nil {
 		t.Error("a cancelled replay went on")
 	}
 }

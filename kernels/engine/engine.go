@@ -316,19 +316,19 @@ func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	f, err := s.state.Fit(ctx)
 	return checked(ctx, s.state.Model(), f, err, func() {
-		if m := s.state.Model(); judges(m) {
+		if m := s.state.Model(); stationary(m) {
 			own := learntBy(m, f)
 			f.Say(f.PriorNote(own))
-			f.Say(widened(m, own))
-			f.Say(unmoved(own, f))
+			f.Say(grownPriorNote(m, own))
+			f.Say(unlearntNote(own, f))
 		}
 		f.Say(f.LeafNote())
 	})
 }
 
-// unmoved is the note if a stream was asked to learn prior variances and did not; own is the model
+// unlearntNote is the note if a stream was asked to learn prior variances and did not; own is the model
 // with those that it has learnt.
-func unmoved(own *kernels.Model, f *kernels.Fit) string {
+func unlearntNote(own *kernels.Model, f *kernels.Fit) string {
 	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != kernels.DefaultPrior.Variance || len(own.PriorBy) > 0 {
 		return ""
 	}
@@ -355,9 +355,9 @@ func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
 	return &own
 }
 
-// widened is the note if learnt prior variances ended far above the one that the first rows met:
+// grownPriorNote is the note if learnt prior variances ended far above the one that the first rows met:
 // each row is absorbed once, under the prior at that time.
-func widened(m, own *kernels.Model) string {
+func grownPriorNote(m, own *kernels.Model) string {
 	at, v := "the weights", own.Prior.Variance
 	for _, c := range own.PriorBy {
 		if c.Variance > v {
@@ -371,9 +371,9 @@ func widened(m, own *kernels.Model) string {
 	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: the first of them were absorbed under narrower priors, and methods that keep the rows may predict better", at, first, v)
 }
 
-// judges reports whether a stream's weights are constant in time, so that they inform about their
+// stationary reports whether a stream's weights are constant in time, so that they inform about their
 // prior.
-func judges(m *kernels.Model) bool { return !m.Drifts() && !m.Options.AutoNoise }
+func stationary(m *kernels.Model) bool { return !m.Drifts() && !m.Options.AutoNoise }
 
 func (s streaming) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(interface{ filter() *stream.State })
@@ -602,7 +602,7 @@ func (s factorised) CloneTo(old Fitter) Fitter {
 func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error {
 	return s.state.Read(ctx, func(each func(visit func(name []byte, w kernels.Weight) bool)) {
 		f := s.state.Summary()
-		if m := s.state.Model(); judges(m) {
+		if m := s.state.Model(); stationary(m) {
 			f.Say(f.PriorNoteOf(learntBy(m, &f), each))
 		}
 		f.Say(f.CrossNote())

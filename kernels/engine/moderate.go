@@ -19,8 +19,8 @@ const epWork = 2e9
 // ep learns, each of which takes hundreds of sweeps: some seconds of one processor.
 const learningWork = 1.5e7
 
-// wide begins the status of a fit for which laplace was inadequate.
-const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide: "
+// inadequateNote begins the status of a fit for which laplace was inadequate.
+const inadequateNote = "the likelihood is flat at the mode, where laplace's Gaussian is too wide: "
 
 // learnable is how many prior variances ep learns and averages over here at most.
 const learnable = 8
@@ -48,7 +48,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		return f, err
 	}
 	if len(p.Correlated) > 0 { // ep does not support correlated priors
-		f.Say(wide + "predictions are pulled towards the base rate")
+		f.Say(inadequateNote + "predictions are pulled towards the base rate")
 		return f, nil
 	}
 	// Equal rows share one site, instead of one each for a bound that all of them set: ep is near
@@ -68,13 +68,13 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	e, err := epOf(ctx, known)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.Say(fmt.Sprintf(wide+"predictions are pulled towards the base rate (ep: %v)", err))
+			f.Say(fmt.Sprintf(inadequateNote+"predictions are pulled towards the base rate (ep: %v)", err))
 			err = nil
 		}
 		return f, err
 	}
 	e.Columns, e.Learnt = f.Columns, f.Learnt
-	e.Say(wide + "solved by ep under the prior variances that laplace learnt")
+	e.Say(inadequateNote + "solved by ep under the prior variances that laplace learnt")
 	if p.LearnsPrior() {
 		e.Say("standard deviations and the log evidence are those under one value of each prior variance, which separated responses hardly determine: ep with prior_variance 'auto' averages over them")
 	}
@@ -93,7 +93,7 @@ func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) 
 		return nil, err
 	}
 	e.Learnt = append(kernels.Parameters(f.Learnt), e.Learnt...) // the rest of f.Learnt are its scales; e has its own
-	e.Say(wide + "solved by ep, which learnt the prior variances")
+	e.Say(inadequateNote + "solved by ep, which learnt the prior variances")
 	return e, nil
 }
 

@@ -137,7 +137,7 @@ func TestAutoSeparated(t *testing.T) {
 	// Beyond the work that is allowed beliefs are factorised.
 	d := door(t, Auto, func(s *option.Settings) { s.NoIntercept, s.Prior.Variance = true, 1000 })
 	plane(t, d, 100, 0)
-	problem, err := d.(*front).batch.Rows.Problem()
+	problem, err := d.(*budgeted).batch.Rows.Problem()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestAutoManyLevels(t *testing.T) {
 		if levels > 1000 {
 			continue
 		}
-		p, err := d.(*front).batch.Rows.Problem()
+		p, err := d.(*budgeted).batch.Rows.Problem()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestAutoSeparatedWidth(t *testing.T) {
 func TestAutoSeparatedKnown(t *testing.T) {
 	d := door(t, Auto, func(s *option.Settings) { s.NoIntercept, s.Options.AutoPrior = true, true })
 	plane(t, d, 100, 0)
-	p, err := d.(*front).batch.Rows.Problem()
+	p, err := d.(*budgeted).batch.Rows.Problem()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,10 +68,10 @@ func (s *search) annealed(p *kernels.Problem) (engine, outcome, error) {
 	return e, out, err
 }
 
-// highest returns the better one of the run that ended with out and an annealed run, if the
+// bestFixedPoint returns the better one of the run that ended with out and an annealed run, if the
 // likelihood may have several fixed points; moved reports whether it is the annealed one. Errors of
 // the annealed run, and lack of memory for it, leave the first run as it is.
-func (s *search) highest(p *kernels.Problem, e engine, out outcome) (_ engine, _ outcome, moved bool) {
+func (s *search) bestFixedPoint(p *kernels.Problem, e engine, out outcome) (_ engine, _ outcome, moved bool) {
 	if _, ok := p.Lik.(lik.Bumpy); !ok || p.N < 2 || p.Options.MaxIter == 1 || s.late() {
 		return e, out, false
 	}
@@ -82,8 +82,8 @@ func (s *search) highest(p *kernels.Problem, e engine, out outcome) (_ engine, _
 	defer g.Release()
 	other, to, err := s.annealed(p)
 	switch {
-	case err != nil || !to.sound():
-	case !out.sound():
+	case err != nil || !to.usable():
+	case !out.usable():
 		return other, to, true
 	case to.logZ > out.logZ+apart:
 		s.rivals(to.logZ, out.logZ)

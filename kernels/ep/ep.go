@@ -286,7 +286,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 			left = 0
 		}
 		r.rest = t.rest()
-		if r.converged = t.still(tol, left); r.converged || r.expired {
+		if r.converged = t.predictorsConverged(tol, left); r.converged || r.expired {
 			return r, nil
 		}
 		accelerated = false
@@ -311,7 +311,7 @@ func (r *outcome) status(o *kernels.Options) string {
 		if r.skipped == 0 {
 			why = "have a site that is not finite"
 		}
-		if !r.whole() {
+		if !r.complete() {
 			then = "they kept an older site, so that this is no fixed point and there is no log evidence"
 		}
 		return fmt.Sprintf("%d of %d rows %s: %s", max(r.skipped, r.clamped), r.rows, why, then)

@@ -88,7 +88,7 @@ func TestStill(t *testing.T) {
 		{6, 1e-2, 1, 1e-5, 1.01, 10, false},     // nothing shrinks
 	} {
 		feed(c.n, c.size, c.shrink, c.move, c.faster)
-		if got := s.still(1e-8, c.left); got != c.want {
+		if got := s.predictorsConverged(1e-8, c.left); got != c.want {
 			t.Errorf("%+v: %v, rest %v", c, got, s.rest())
 		}
 	}

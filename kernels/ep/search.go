@@ -78,7 +78,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, out, _ = s.highest(p, e, out)
+	e, out, _ = s.bestFixedPoint(p, e, out)
 	if p.LearnsPrior() || o.AutoDispersion || o.AutoShape {
 		l := &learner{search: s, e: e, p: p, out: out}
 		if err := l.learn(); err != nil {
@@ -149,8 +149,8 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 		}
 	}
 	f := p.Fit("ep", post, out.logZ)
-	f.Iterations, f.Converged = out.sweeps, out.sound()
-	if !out.whole() {
+	f.Iterations, f.Converged = out.sweeps, out.usable()
+	if !out.complete() {
 		f.LogEvidence = math.NaN()
 	}
 	if r, ok := e.(*reduced); ok {
@@ -302,7 +302,7 @@ func (l *learner) learn() error {
 	if status != "" && !l.late() {
 		l.note("%s", status)
 	}
-	if !l.out.whole() {
+	if !l.out.complete() {
 		l.note("no evidence has all rows: what was to be learnt is where the search for it began")
 		return nil
 	}
@@ -509,11 +509,11 @@ func (l *learner) noteGroups(g *mode.Groups, theta []float64) {
 	l.note("prior variances:%s", b.String())
 }
 
-// whole reports whether all rows are in a run's evidence, except at most one in a thousand.
-func (r *outcome) whole() bool { return 1000*(r.skipped+r.clamped) <= r.rows }
+// complete reports whether all rows are in a run's evidence, except at most one in a thousand.
+func (r *outcome) complete() bool { return 1000*(r.skipped+r.clamped) <= r.rows }
 
-// sound reports whether it is whole and has converged.
-func (r *outcome) sound() bool { return r.converged && r.whole() }
+// usable reports whether it is complete and has converged.
+func (r *outcome) usable() bool { return r.converged && r.complete() }
 
 // varied is EP's evidence as a function of the logarithms of the prior variances. It is stationary
 // in the sites, so its slope is that with fixed sites, which for posteriors N(m, s) of the weights
@@ -539,7 +539,7 @@ type varied struct {
 const endOfRange = "is at the end of its range: the data do not bound it"
 
 func (l *learner) varied(g *mode.Groups) *varied {
-	return &varied{learner: l, groups: g, from: l.p, strict: l.out.sound(), tol: looseTol,
+	return &varied{learner: l, groups: g, from: l.p, strict: l.out.usable(), tol: looseTol,
 		dev: make([]float64, l.p.P), variance: make([]float64, l.p.P), best: slices.Clone(l.e.sites())}
 }
 
@@ -560,7 +560,7 @@ func (v *varied) attempt(q *kernels.Problem) (float64, bool, error) {
 	v.p = q
 	copy(v.e.sites(), v.best)
 	v.out, err = v.tryTo(q, v.tol)
-	return v.out.logZ, v.out.whole() && (v.out.converged || !v.strict), err
+	return v.out.logZ, v.out.complete() && (v.out.converged || !v.strict), err
 }
 
 // mostTurns bounds how often a search moves to another fixed point: one whose evidence fails
@@ -572,7 +572,7 @@ func (v *varied) Higher() (bool, error) {
 	if v.turns++; v.turns > mostTurns {
 		return false, nil
 	}
-	e, out, moved := v.highest(v.p, v.e, v.out)
+	e, out, moved := v.bestFixedPoint(v.p, v.e, v.out)
 	if moved {
 		copy(v.e.sites(), e.sites())
 		v.out, v.strict = out, true

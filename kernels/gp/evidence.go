@@ -75,7 +75,7 @@ func (c *climber) gradient() (g vector) {
 
 	// v = s - R K s
 	dense.Gemv(s.df, s.k, v)
-	s.resist(s.da, s.df)
+	s.applyR(s.da, s.df)
 	dense.Axpy(-1, s.da, v)
 	if c.free[logDispersion] || c.free[logShape] {
 		dense.Gemv(s.df, s.k, v)

@@ -144,7 +144,7 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	p := s.posterior()
 	p.Center, p.Scale = center, scale
 	if p.Converged {
-		p.Beside = s.beside()
+		p.Beside = s.worseThanMeanNote()
 	}
 	return p, nil
 }

@@ -200,18 +200,18 @@ func (s *search) direction() (slope float64) {
 	for i, a := range s.alpha {
 		s.g[i] = s.now.D1[i] - a
 		s.da[i] = s.g[i]
-		if s.weighs(i) {
+		if s.isInformative(i) {
 			s.da[i] = 0
 		}
 	}
 	dense.Gemv(s.df, s.k, s.da)
 	for i := range s.df {
 		s.df[i] = -s.df[i]
-		if s.weighs(i) {
+		if s.isInformative(i) {
 			s.df[i] += s.g[i] / s.weightOf(i)
 		}
 	}
-	s.resist(s.next.f, s.df)
+	s.applyR(s.next.f, s.df)
 	dense.Axpy(1, s.next.f, s.da)
 	dense.Gemv(s.df, s.k, s.da)
 	return dense.Dot(s.g, s.df)
@@ -220,8 +220,8 @@ func (s *search) direction() (slope float64) {
 // weightOf returns W as factored: floored if that was necessary.
 func (s *search) weightOf(i int) float64 { return math.Copysign(s.sw[i]*s.sw[i], s.now.Curv[i]) }
 
-// weighs reports whether row i is more informative than its prior.
-func (s *search) weighs(i int) bool { return s.sw[i]*s.k.At(i, i)*s.sw[i] > 1 }
+// isInformative reports whether row i is more informative than its prior.
+func (s *search) isInformative(i int) bool { return s.sw[i]*s.k.At(i, i)*s.sw[i] > 1 }
 
 func (s *search) Gain(t float64) float64 {
 	for i, f := range s.now.f {
@@ -317,8 +317,8 @@ func (s *search) finish() error {
 	return nil
 }
 
-// resist sets dst = (K + W⁻¹)⁻¹ x = |W|½ L⁻ᵀ J L⁻¹ |W|½ x; dst must not be x.
-func (s *search) resist(dst, x []float64) {
+// applyR sets dst = (K + W⁻¹)⁻¹ x = |W|½ L⁻ᵀ J L⁻¹ |W|½ x; dst must not be x.
+func (s *search) applyR(dst, x []float64) {
 	u := s.scratch
 	for a, i := range s.order {
 		u[a] = s.sw[i] * x[i]
@@ -441,7 +441,7 @@ func (s *search) sentence() string {
 	return kernels.Or(s.note, "ok")
 }
 
-// beside returns the sentence about rows that the mode predicts worse than their mean alone does.
-func (s *search) beside() string {
+// worseThanMeanNote returns the sentence about rows that the mode predicts worse than their mean alone does.
+func (s *search) worseThanMeanNote() string {
 	return lik.BesideMean(s.Lik, len(s.Y), 0, func(i int) (lik.Obs, float64) { return s.Obs(i), s.now.Eta[i] })
 }

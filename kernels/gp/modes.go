@@ -13,7 +13,7 @@ func (s *search) highest() error {
 	if !bumpy || s.Status != "" {
 		return nil
 	}
-	h := &hiker{search: s, done: true}
+	h := &modeClimber{search: s, done: true}
 	r, err := mode.Highest(h, l)
 	if err == nil {
 		s.note = r.Note()
@@ -22,13 +22,13 @@ func (s *search) highest() error {
 	return err
 }
 
-// hiker makes a search a mode.Climber.
-type hiker struct {
+// modeClimber makes a search a mode.Climber.
+type modeClimber struct {
 	*search
 	done bool // finish was called at the present point
 }
 
-func (h *hiker) Climb(l lik.Likelihood, only []bool) error {
+func (h *modeClimber) Climb(l lik.Likelihood, only []bool) error {
 	s := h.search
 	own := s.Lik
 	h.done = false
@@ -45,9 +45,9 @@ func (h *hiker) Climb(l lik.Likelihood, only []bool) error {
 	return err
 }
 
-func (h *hiker) At() []float64 { return h.alpha }
+func (h *modeClimber) At() []float64 { return h.alpha }
 
-func (h *hiker) Go(alpha []float64) {
+func (h *modeClimber) Go(alpha []float64) {
 	h.done = false
 	if alpha == nil {
 		clear(h.alpha)
@@ -57,11 +57,11 @@ func (h *hiker) Go(alpha []float64) {
 	h.move()
 }
 
-func (h *hiker) Predictor() []float64 { return h.now.Eta }
+func (h *modeClimber) Predictor() []float64 { return h.now.Eta }
 
-func (h *hiker) Late() bool { return h.late() }
+func (h *modeClimber) Late() bool { return h.late() }
 
-func (h *hiker) LogEvidence() (float64, error) {
+func (h *modeClimber) LogEvidence() (float64, error) {
 	if !h.done {
 		if err := h.finish(); err != nil {
 			return 0, err

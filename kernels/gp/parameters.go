@@ -222,9 +222,9 @@ const (
 	mostShape  = 1e4 // negbinomial is Poisson, studentt gaussian
 )
 
-// middle is where the data suggest the parameters: the log of the typical distance and of the
+// typicalParameters is where the data suggest the parameters: the log of the typical distance and of the
 // variance of f, how much larger that may be, and the log of the extent of y.
-type middle struct{ length, signal, more, spread float64 }
+type typicalParameters struct{ length, signal, more, spread float64 }
 
 // bounds sets the bounds of the parameters, and returns the given parameters.
 //
@@ -233,7 +233,7 @@ type middle struct{ length, signal, more, spread float64 }
 // lengthscale moves from a tenth of the smallest distance (at least 1e-6 of the largest) to 100
 // times the largest; the mean by 20 standard deviations of f; the dispersion within a factor of 1e6
 // of a third of the extent of y; the shape between 0.05 and 10,000.
-func (c *climber) bounds() (given vector, m middle) {
+func (c *climber) bounds() (given vector, m typicalParameters) {
 	centre, variance, spread := c.constant()
 	c.unit = math.Sqrt(variance.narrow)
 	if !c.free[meanInUnits] {
@@ -247,7 +247,7 @@ func (c *climber) bounds() (given vector, m middle) {
 	}
 	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit, math.Log(c.fixed.dispersion), math.Log(c.fixed.shape)}
 	least, typical, most := c.spread()
-	m = middle{math.Log(typical), math.Log(variance.narrow), math.Log(variance.wide / variance.narrow), math.Log(spread.narrow)}
+	m = typicalParameters{math.Log(typical), math.Log(variance.narrow), math.Log(variance.wide / variance.narrow), math.Log(spread.narrow)}
 	shortest, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(100*most)
 	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
 		square := 0.0

@@ -83,16 +83,16 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 		}
 	}
 	shift := median(post[0])
-	z, e := meet(post, prop, shift)
+	z, e := iterateBridge(post, prop, shift)
 	if !(e <= maxEvidenceError) {
 		return unknown
 	}
 	return evidence{shift + math.Log(z), e}
 }
 
-// meet iterates to Z exp(-shift) and returns it with its relative standard error, infinite if there is
+// iterateBridge iterates to Z exp(-shift) and returns it with its relative standard error, infinite if there is
 // no Z: post are log l of posterior draws by chain, prop of Gaussian ones.
-func meet(post [][]float64, prop []float64, shift float64) (z, e float64) {
+func iterateBridge(post [][]float64, prop []float64, shift float64) (z, e float64) {
 	total := len(prop)
 	ne := ess(post) // effective number of draws
 	if ne == 0 {

@@ -397,7 +397,7 @@ func (s *sampling) result() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.note += s.apart(g)
+	s.note += s.noCovarianceNote(g)
 	r.diagnose()
 	s.finish(r, post)
 	if err := r.Fit.Check(); err != nil {
@@ -511,8 +511,8 @@ func (r *Result) normal() (*gauss.Normal, error) {
 // apartNote is the status note if the beliefs have no covariances, but weights occur in rows together.
 const apartNote = "; covariances are not kept of more than %d weights, nor of as many as there are draws: each weight has its own variance, but variances of predictions and of differences are wrong where weights are correlated"
 
-// apart returns apartNote if it applies: g is over the sampled coordinates.
-func (s *sampling) apart(g *gauss.Normal) string {
+// noCovarianceNote returns apartNote if it applies: g is over the sampled coordinates.
+func (s *sampling) noCovarianceNote(g *gauss.Normal) string {
 	if g.Form != gauss.Diagonal || !s.of.Meet() {
 		return ""
 	}
@@ -569,7 +569,7 @@ func (s *sampling) early() (*Result, error) {
 		}
 		post = gauss.NewDiagonal(w, v)
 	}
-	s.note += s.apart(post)
+	s.note += s.noCovarianceNote(post)
 	post, err := s.lifted(post)
 	if err != nil {
 		return nil, err

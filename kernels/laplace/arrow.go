@@ -261,8 +261,8 @@ func (a *arrow) load() {
 	a.w = a.w[:0]
 }
 
-// under sets the prior.
-func (a *arrow) under(t *gauss.Root) {
+// setPrior sets the prior.
+func (a *arrow) setPrior(t *gauss.Root) {
 	scale := make([]float64, len(a.block))
 	for i, j := range a.block {
 		scale[i] = t.Scale[j]
@@ -276,7 +276,7 @@ func (a *arrow) under(t *gauss.Root) {
 // factor factors Λ0 + Xᵀ diag(curv) X under the diagonal prior of t. Negative curvatures keep
 // their sign if the matrix is positive definite, otherwise they count as 0.
 func (a *arrow) factor(t *gauss.Root, curv []float64) (floored bool, err error) {
-	a.under(t)
+	a.setPrior(t)
 	negative := slices.ContainsFunc(curv, func(c float64) bool { return c < 0 })
 	a.set(curv)
 	if negative {
@@ -295,7 +295,7 @@ func (s *search) arrowFactor(curv []float64) (floored bool, err error) {
 	if s.sums == nil {
 		return a.factor(s.root, curv)
 	}
-	a.under(s.root)
+	a.setPrior(s.root)
 	a.noise = s.sums.noise
 	a.complement()
 	return false, mode.Factor(a.b)

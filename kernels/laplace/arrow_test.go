@@ -178,7 +178,7 @@ func TestDearEvidence(t *testing.T) {
 	if testing.Short() {
 		t.Skip("matrices of 1,100 rows")
 	}
-	p := sparseProblem(t, fewRows+100, 4000, 10, kernels.Options{AutoPrior: true})
+	p := sparseProblem(t, smallTable+100, 4000, 10, kernels.Options{AutoPrior: true})
 	var log, steps [2]float64
 	for k, dear := range []bool{false, true} {
 		e, err := newEngine(planned(p))
@@ -189,10 +189,10 @@ func TestDearEvidence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !h.dear || e.hessian != "rows" {
-			t.Fatalf("hessian %s, dear %v", e.hessian, h.dear)
+		if !h.costlyEvidence || e.hessian != "rows" {
+			t.Fatalf("hessian %s, dear %v", e.hessian, h.costlyEvidence)
 		}
-		h.dear, h.slow = dear, dear
+		h.costlyEvidence, h.costlyFactor = dear, dear
 		ev, status, _, err := h.maximise(nil)
 		if err != nil || status != "" {
 			t.Fatal(status, err)

@@ -25,8 +25,8 @@ const (
 	sampleRows = 16
 )
 
-// chord is what a search has learnt about steps with an earlier B.
-type chord struct {
+// staleHessian is what a search has learnt about steps with an earlier B.
+type staleHessian struct {
 	taken    bool    // the latest step was one
 	foreseen float64 // predicted change of the curvatures at its end
 	share    float64 // share of the distance that steps have left, per unit of predicted change
@@ -35,7 +35,7 @@ type chord struct {
 
 // pays reports whether steps with an earlier B pay, from distance to tol with p columns, if the
 // curvatures have changed by far. Each costs a pass over the rows, a Newton step also XᵀWX.
-func (c *chord) pays(distance, far, tol float64, p int) bool {
+func (c *staleHessian) pays(distance, far, tol float64, p int) bool {
 	left := c.share * far
 	if !(far <= maxChange && left < 1 && distance > tol) {
 		return false
@@ -119,7 +119,7 @@ func (s *search) chordStep() (ok bool, err error) {
 }
 
 // learn compares the new distance, which the latest step left, with the prediction.
-func (c *chord) learn(distance, last float64) {
+func (c *staleHessian) learn(distance, last float64) {
 	if promised := c.foreseen * last; promised > 0 && distance > 0 {
 		c.share = min(max(distance/promised, 0.01), 1)
 	}

@@ -39,20 +39,20 @@ type learner struct {
 	theta, lo, hi     []float64
 	prior             *gauss.Normal // as given
 	newton            int
-	dear              bool // the evidence is expensive
-	slow              bool // or its factorisation is
+	costlyEvidence    bool // the evidence is expensive
+	costlyFactor      bool // or its factorisation is
 
-	at     *evidence   // the latest
-	stood  []float64   // the θ set last
-	w, a   []float64   // where the search for the mode starts, as weights or in row space
-	drift  *drift      // how w moves with θ; nil if that is not followed
-	pass   *newtonStep // replaces the rows; may be nil
-	coarse bool        // integrate sums over no grid
-	fixed  bool        // Curvature is computed, with the curvature of the rows held fixed
-	plain  bool        // integrate has not averaged over variances, and that matters
-	rough  bool        // the first modes need not be exact: see ease
-	risen  *rise       // the latest result of Slope
-	rising bool        // the evidence has no maximum nearby: only a prior on the learnt numbers gives one
+	at           *evidence   // the latest
+	currentTheta []float64   // the θ set last
+	w, a         []float64   // where the search for the mode starts, as weights or in row space
+	drift        *drift      // how w moves with θ; nil if that is not followed
+	pass         *newtonStep // replaces the rows; may be nil
+	coarse       bool        // integrate sums over no grid
+	fixed        bool        // Curvature is computed, with the curvature of the rows held fixed
+	plain        bool        // integrate has not averaged over variances, and that matters
+	rough        bool        // the first modes need not be exact: see ease
+	risen        *rise       // the latest result of Slope
+	rising       bool        // the evidence has no maximum nearby: only a prior on the learnt numbers gives one
 }
 
 func (e *engine) learns() bool {
@@ -81,8 +81,8 @@ func (e *engine) exact() bool {
 func newLearner(e *engine) (*learner, error) {
 	p := e.x
 	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
-	h.dear = p.Values() > fewEntries || e.hessian == "rows" && p.N > fewRows
-	h.slow = h.dear || e.hessian == "full" && p.P > wide || e.hessian == "arrow" && len(e.split.block) > wide
+	h.costlyEvidence = p.Values() > fewEntries || e.hessian == "rows" && p.N > smallTable
+	h.costlyFactor = h.costlyEvidence || e.hessian == "full" && p.P > wide || e.hessian == "arrow" && len(e.split.block) > wide
 	o := &p.Options
 	h.Of = slices.Repeat([]int{-1}, p.P)
 	if e.learnsPrior() {
@@ -110,7 +110,7 @@ func newLearner(e *engine) (*learner, error) {
 		h.shape = h.add(math.Log(l.Shape()), 16)
 		h.lo[h.shape] = max(h.lo[h.shape], math.Log(lik.MinShape))
 	}
-	if h.slow {
+	if h.costlyFactor {
 		h.follow()
 	}
 	if e.tied != nil {
@@ -135,7 +135,7 @@ func (h *learner) add(start, reach float64) int {
 // set sets the prior and the likelihood to those of θ.
 func (h *learner) set(theta []float64) error {
 	e := h.engine
-	h.stood = append(h.stood[:0], theta...)
+	h.currentTheta = append(h.currentTheta[:0], theta...)
 	if e.tied != nil && e.tied.set(theta) {
 		e.search.renew()
 	}
@@ -272,7 +272,7 @@ func (d *drift) keep(h *learner) {
 		return
 	}
 	for k := range h.Names {
-		d.theta = append(d.theta, h.stood[k])
+		d.theta = append(d.theta, h.currentTheta[k])
 		if k == len(d.push) {
 			d.push, d.way = append(d.push, make([]float64, h.x.P)), append(d.way, make([]float64, h.x.P))
 		}
@@ -373,7 +373,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 				starts = slices.Insert(starts, 0, start)
 			}
 		}
-		if h.slow { // one maximum is enough
+		if h.costlyFactor { // one maximum is enough
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
 				h.rough, h.search.loose = true, roughest
@@ -415,8 +415,8 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 // fewEntries is the number of entries above which an evidence is expensive.
 const fewEntries = 1 << 20
 
-// fewRows is the number of rows above which an evidence by the n x n form is expensive.
-const fewRows = 1000
+// smallTable is the number of rows above which an evidence by the n x n form is expensive.
+const smallTable = 1000
 
 // wide is the number of weights in a dense factor above which an evidence is slow.
 const wide = 1000
@@ -425,7 +425,7 @@ const wide = 1000
 // MacKay's scale, which is a few times the curvature: the parameters are then within a tenth
 // of their posterior standard deviations.
 func (h *learner) Tolerance() float64 {
-	if h.slow {
+	if h.costlyFactor {
 		return 5e-4
 	}
 	return 0

@@ -33,7 +33,7 @@ func TestFewerEvidences(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.dear, h.slow, h.coarse = dear, dear, true
+			h.costlyEvidence, h.costlyFactor, h.coarse = dear, dear, true
 			if dear {
 				h.follow()
 			}

@@ -26,8 +26,8 @@ const (
 	offSD    = 0.35
 )
 
-// fewRows returns the notes for the status about learnt variances of columns of levels.
-func (h *learner) fewRows() (notes []string) {
+// fewRowsNotes returns the notes for the status about learnt variances of columns of levels.
+func (h *learner) fewRowsNotes() (notes []string) {
 	s := h.search
 	if h.lik.Traits().Gaussian || h.pass != nil || s.sums != nil || h.tied != nil || !h.exact() || len(s.now.Eta) != h.x.N {
 		return nil
@@ -39,7 +39,7 @@ func (h *learner) fewRows() (notes []string) {
 	if !levels {
 		return nil
 	}
-	off, sd := h.off()
+	off, sd := h.nextOrderError()
 	for k, name := range h.Names {
 		if name == "" || !(math.Abs(off[k]) > 2*offShare) || !(math.Abs(off[k]) > offSD*sd[k]) {
 			continue
@@ -53,9 +53,9 @@ func (h *learner) fewRows() (notes []string) {
 	return notes
 }
 
-// off returns by how much the next order raises the logarithm of each group's prior variance, and
+// nextOrderError returns by how much the next order raises the logarithm of each group's prior variance, and
 // its posterior standard deviation.
-func (h *learner) off() (off, sd []float64) {
+func (h *learner) nextOrderError() (off, sd []float64) {
 	s, b, t := h.search, h.x.Batch(), thirdOf(h.lik)
 	n, p := h.x.N, h.x.P
 	third, fourth := make([]float64, n), make([]float64, n)

@@ -131,7 +131,7 @@ func (h *learner) integrate() (*spread, error) {
 			return out, err
 		}
 	}
-	if h.slow {
+	if h.costlyFactor {
 		h.approach(start, prior)
 	}
 	h.fixed = over && h.hessian == "full"
@@ -220,9 +220,9 @@ func (h *learner) Curvature() (*dense.Matrix, error) {
 }
 
 // matters reports whether weights of the groups wide, whose variances are hardly determined, get too small
-// a posterior variance (mode.Groups.Narrow); average returns the mean of a group's variance.
+// a posterior variance (mode.Groups.TooNarrow); average returns the mean of a group's variance.
 func (h *learner) matters(wide []int, average func(k int) float64) bool {
-	return len(wide) > 0 && h.Narrow(h.at.vars(), h.root.Of.Var, func(k int, prior float64) float64 {
+	return len(wide) > 0 && h.TooNarrow(h.at.vars(), h.root.Of.Var, func(k int, prior float64) float64 {
 		if !slices.Contains(wide, k) {
 			return 0
 		}

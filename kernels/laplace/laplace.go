@@ -450,7 +450,7 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 		return nil, err
 	}
 	var around *spread
-	h.rising = status == mode.StillRising && !h.dear && !h.search.late()
+	h.rising = status == mode.StillRising && !h.costlyEvidence && !h.search.late()
 	if e.x.Options.Integrate && (status == "" || h.rising) {
 		if around, err = h.integrate(); err != nil {
 			return nil, err
@@ -485,7 +485,7 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 	learnt := h.learnt()
 	e.said = kernels.Join(status, learnt)
 	if status == "" {
-		for _, more := range append(h.fewRows(), h.guessed(around)...) {
+		for _, more := range append(h.fewRowsNotes(), h.guessed(around)...) {
 			if more != "" {
 				note, e.said = kernels.Join(note, more), kernels.Join(e.said, more)
 			}
@@ -631,7 +631,7 @@ func (c *climber) Go(u []float64) {
 	} else {
 		copy(c.search.u, u)
 	}
-	c.search.stand()
+	c.search.evaluateHere()
 }
 
 func (c *climber) Predictor() []float64 { return c.search.now.Eta }

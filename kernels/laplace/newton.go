@@ -60,11 +60,11 @@ type search struct {
 	w1, tried      []float64     // length p
 	n1, n2         []float64     // length n
 	cg             mode.Conjugate
-	once           *once     // for rows that are read once per step, else nil
-	evaluated      []float64 // the weights at which now is, empty if not known
-	loose          float64   // a tolerance above that of the options, 0 for none
-	most           int       // Newton steps of a climb, 0 for MaxIter
-	floored        bool      // negative curvatures count as 0 in B
+	once           *singleRead // for rows that are read once per step, else nil
+	evaluated      []float64   // the weights at which now is, empty if not known
+	loose          float64     // a tolerance above that of the options, 0 for none
+	most           int         // Newton steps of a climb, 0 for MaxIter
+	floored        bool        // negative curvatures count as 0 in B
 }
 
 // newSearch creates a search in a space; rows says that the Gaussian is by the n x n form.
@@ -169,7 +169,7 @@ func (s *search) restart(w []float64) {
 			return // the likelihood does not depend on the prior
 		}
 	}
-	s.stand()
+	s.evaluateHere()
 }
 
 // renew must be called after the columns got new values.
@@ -187,8 +187,8 @@ func (s *search) renew() {
 	}
 }
 
-// stand computes predictors and likelihood at u.
-func (s *search) stand() {
+// evaluateHere computes predictors and likelihood at u.
+func (s *search) evaluateHere() {
 	s.evaluated = s.evaluated[:0]
 	if s.sums != nil {
 		s.evaluateSums(&s.now, s.u)

@@ -6,11 +6,11 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// once is what a search computes of a point ahead of time. With many rows and few columns a Newton
+// singleRead is what a search computes of a point ahead of time. With many rows and few columns a Newton
 // step costs as much as reading the rows, and most steps are taken whole. So the predictors one
 // whole step further, the likelihood there, Xᵀl' and XᵀWX are computed from a block of rows while
 // it is in the cache, and are ready when the step is taken.
-type once struct {
+type singleRead struct {
 	lazy    bool                                           // the step's change of the predictors is computed when it is tried
 	due     bool                                           // and is still to be computed
 	tried   bool                                           // the whole step of this direction was tried
@@ -21,21 +21,21 @@ type once struct {
 	slopes  *dense.Matrix                                  // by part of the rows
 	logLiks []float64                                      // by part
 	many    func(y, weight, s, d1, curv []float64) float64 // lik.Many
-	chord   chord
+	chord   staleHessian
 }
 
 // newOnce returns nil if it would not pay: the Hessian of a Gaussian likelihood is the same everywhere.
-func newOnce(d *kernels.Problem, l lik.Likelihood) *once {
+func newOnce(d *kernels.Problem, l lik.Likelihood) *singleRead {
 	parts := d.GramParts()
 	if parts == 0 || l.Traits().Gaussian {
 		return nil
 	}
-	return &once{grad: make([]float64, d.P), ahead: make([]float64, d.P),
+	return &singleRead{grad: make([]float64, d.P), ahead: make([]float64, d.P),
 		slopes: d.Matrix(parts, d.P), logLiks: make([]float64, parts)}
 }
 
 // waits reports whether computing a direction's change of the predictors waits until it is tried.
-func (n *once) waits() bool {
+func (n *singleRead) waits() bool {
 	if n == nil {
 		return false
 	}
@@ -44,24 +44,24 @@ func (n *once) waits() bool {
 }
 
 // forget must be called after rows, likelihood or point have changed.
-func (n *once) forget() {
+func (n *singleRead) forget() {
 	if n != nil {
 		n.at, n.next, n.due = false, false, false
 	}
 }
 
 // begin must be called before a climb under l.
-func (n *once) begin(l lik.Likelihood) {
+func (n *singleRead) begin(l lik.Likelihood) {
 	if n != nil {
 		n.forget()
 		n.lazy = l.Traits().Growth == 0 // else the length of a step depends on its predictors
 		n.many = lik.Many(l)
-		n.chord = chord{share: maxLeft}
+		n.chord = staleHessian{share: maxLeft}
 	}
 }
 
 // move must be called when the step tried last is taken.
-func (n *once) move() {
+func (n *singleRead) move() {
 	if n != nil {
 		n.grad, n.ahead = n.ahead, n.grad
 		n.at, n.next = n.next, false
@@ -69,7 +69,7 @@ func (n *once) move() {
 }
 
 // add adds the slopes of rows x to those of a part.
-func (n *once) add(x *dense.Matrix, part int, d1 []float64) {
+func (n *singleRead) add(x *dense.Matrix, part int, d1 []float64) {
 	sum := n.slopes.Row(part)
 	for i, d := range d1 {
 		dense.Axpy(d, x.Row(i), sum)
@@ -77,7 +77,7 @@ func (n *once) add(x *dense.Matrix, part int, d1 []float64) {
 }
 
 // sum sets dst to the sum of the slopes of all parts.
-func (n *once) sum(dst []float64) {
+func (n *singleRead) sum(dst []float64) {
 	clear(dst)
 	for part := range n.slopes.Rows {
 		dense.Axpy(1, n.slopes.Row(part), dst)

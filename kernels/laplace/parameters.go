@@ -51,7 +51,7 @@ func (h *learner) information(k int) (float64, error) {
 	switch {
 	case !h.exact() || !(theta[k]-step > h.lo[k] && theta[k]+step < h.hi[k]) || h.search.late():
 		return nan, nil
-	case h.dear || h.pass != nil:
+	case h.costlyEvidence || h.pass != nil:
 		if k != h.dispersion || !h.lik.Traits().Gaussian {
 			return nan, nil
 		}

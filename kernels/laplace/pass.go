@@ -146,7 +146,7 @@ func (s *Pass) begin(halt *stop.Stop) error {
 		s.shifted++
 	}
 	for id := range s.at {
-		s.stand(id)
+		s.fillMissing(id)
 	}
 	return s.spread(halt)
 }
@@ -154,8 +154,8 @@ func (s *Pass) begin(halt *stop.Stop) error {
 // center returns the mean that Around remembers of a column of numbers, 0 if there is none.
 func (s *Pass) center(column string) float64 { return s.model.Around.Number(column).Mean().Center }
 
-// stand adds to the weight of `column IS NULL` the contribution of the number that stands for the missing one.
-func (s *Pass) stand(id int) {
+// fillMissing adds to the weight of `column IS NULL` the contribution of the number that stands for the missing one.
+func (s *Pass) fillMissing(id int) {
 	if column, j, ok := s.column(id); ok {
 		s.at[id] += s.weights[column] * (s.center(column) - s.shift[j])
 	}
@@ -226,7 +226,7 @@ func (s *Pass) grow() error {
 			s.at[id] = prior[id].Mean
 		}
 		if n > 0 {
-			s.stand(id)
+			s.fillMissing(id)
 		}
 	}
 	return nil

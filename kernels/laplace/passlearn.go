@@ -170,7 +170,7 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	method, end, apart := "laplace", "mode", ""
 	if n.sites {
 		method, end = "ep", "fixed point"
-		if off := n.off(post); converged && !(off <= n.tol()) {
+		if off := n.informationChange(post); converged && !(off <= n.tol()) {
 			converged, apart = false, fmt.Sprintf("no convergence yet: the variances of the predictors change by %.2g; take another pass around this fit", off)
 		}
 		if n.bare > 0 {

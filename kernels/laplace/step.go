@@ -27,11 +27,11 @@ func (n *newtonStep) tol() float64 {
 	return max(least, n.q.Options.Tol)
 }
 
-// off returns how much the information of the sites about the weights changes if the posterior becomes
+// informationChange returns how much the information of the sites about the weights changes if the posterior becomes
 // post, as a share of all of it: of tr(H Σ), which is the same in all coordinates. Rounding error is
 // excluded: a very informative row's variance is a difference of much larger numbers, with as many
 // digits fewer as the covariance is ill-conditioned.
-func (n *newtonStep) off(post *gauss.Normal) float64 {
+func (n *newtonStep) informationChange(post *gauss.Normal) float64 {
 	if n.q.Lik.Traits().Gaussian {
 		return 0
 	}

@@ -114,9 +114,9 @@ func (s *search) runSums(check string) error {
 		w := make([]float64, s.P)
 		s.weights(w)
 		s.gather(w)
-		s.stand()
+		s.evaluateHere()
 	}
-	s.stand() // the last step evaluated may not have been taken
+	s.evaluateHere() // the last step evaluated may not have been taken
 	return nil
 }
 

@@ -2,9 +2,9 @@ package lik
 
 import "math"
 
-// left is the least share of the posterior's precision that must be left without a row: below it the
+// minPrecisionShare is the least share of the posterior's precision that must be left without a row: below it the
 // difference has few digits.
-const left = 1e-6
+const minPrecisionShare = 1e-6
 
 // Cavity returns the Gaussian of a predictor, N(mc, vc), that a row's likelihood and moment matching
 // turn into N(m, v), with the moments there: the cavity of the row in a posterior of expectation
@@ -26,11 +26,11 @@ func Cavity(l Likelihood, o Obs, m, v float64) (mc, vc float64, t Tilted, ok boo
 	precision, shift := math.Max(1/v+math.Min(d2, 0), 0.1/v), -r
 	step, last, asked := 1.0, math.Inf(1), false
 	for k := range most {
-		if few := precision*v < left; few || k == soon {
-			if few && asked || !asked && none(l, o, m, v, shift) {
+		if few := precision*v < minPrecisionShare; few || k == soon {
+			if few && asked || !asked && noCavity(l, o, m, v, shift) {
 				return 0, 0, t, false
 			}
-			precision, asked = math.Max(precision, left/v), true
+			precision, asked = math.Max(precision, minPrecisionShare/v), true
 		}
 		d := shift / precision
 		mc, vc = m+d, 1/precision
@@ -58,13 +58,13 @@ func Cavity(l Likelihood, o Obs, m, v float64) (mc, vc float64, t Tilted, ok boo
 	return 0, 0, t, false
 }
 
-// none reports that no Gaussian of at least the least precision is turned into N(m, v) by the row. Of
+// noCavity reports that no Gaussian of at least the least precision is turned into N(m, v) by the row. Of
 // those that become Gaussians with mean m, the widest gets the largest variance: with natural
 // parameters (shift, -precision/2) of s - m and its square, the slope of that variance in the second,
 // for a fixed mean, is the part of the variance of the square that a line in s does not explain.
 // shift is near the answer.
-func none(l Likelihood, o Obs, m, v, shift float64) bool {
-	vc := v / left
+func noCavity(l Likelihood, o Obs, m, v, shift float64) bool {
+	vc := v / minPrecisionShare
 	low, high := math.Inf(-1), math.Inf(1)
 	for range 40 {
 		t := l.Moments(o, m+shift*vc, vc)

@@ -58,9 +58,9 @@ func NewFixed(l Likelihood) *Fixed {
 	return nil
 }
 
-// Meet adds a row of l, in any fixed unit, whose predictor was N(m, v) before it came. A row of
+// Observe adds a row of l, in any fixed unit, whose predictor was N(m, v) before it came. A row of
 // weight 3 counts as three.
-func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
+func (f *Fixed) Observe(l Likelihood, o Obs, m, v float64) {
 	if !(o.Weight > 0) {
 		return
 	}
@@ -101,7 +101,7 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 	f.squares += o.Weight * w * w
 }
 
-// meetNormal is Meet for a response with the given mean and variance; it returns the row's weight.
+// meetNormal is Observe for a response with the given mean and variance; it returns the row's weight.
 func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
 	w := 1 / (1 + spread/dispersion)
 	w *= w
@@ -118,7 +118,7 @@ func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
 // as before the filter has learnt its weights, must not determine the size.
 const farSquare = 400
 
-// meetSize is Meet for negbinomial; it returns the row's weight.
+// meetSize is Observe for negbinomial; it returns the row's weight.
 func (f *Fixed) meetSize(l negbinomial, o Obs, m, v float64) float64 {
 	mean, spread, square := lognormal(m, v)
 	a := 1 / l.size

@@ -45,7 +45,7 @@ func TestFixed(t *testing.T) {
 					o.Y = m + math.Sqrt(v+c.truth)*distuv.StudentsT{Sigma: 1, Nu: c.dof, Src: src}.Rand()
 				}
 				if o.Y > 0 || c.family != "gamma" {
-					parts[i%2].Meet(l, o, m, v)
+					parts[i%2].Observe(l, o, m, v)
 				}
 			}
 			f := parts[0].Clone()
@@ -96,7 +96,7 @@ func TestFixedFewRows(t *testing.T) {
 			for range sets {
 				f := NewFixed(l)
 				for range n {
-					f.Meet(l, Obs{Y: c.draw(factor), Weight: 1}, 0, 1e-6)
+					f.Observe(l, Obs{Y: c.draw(factor), Weight: 1}, 0, 1e-6)
 				}
 				if f.Note(l) != "" {
 					said++
@@ -138,10 +138,10 @@ func TestFixedWeights(t *testing.T) {
 			if family == "negbinomial" {
 				o.Y = float64(i % 17)
 			}
-			once.Meet(l, o, 0.1, 0.02)
+			once.Observe(l, o, 0.1, 0.02)
 			o.Weight = 1
 			for range 3 {
-				thrice.Meet(l, o, 0.1, 0.02)
+				thrice.Observe(l, o, 0.1, 0.02)
 			}
 		}
 		a, ea, aok := once.Estimate(l)
@@ -173,7 +173,7 @@ func TestFixedSize(t *testing.T) {
 			for i := range n {
 				m, v := c.mean+rng.NormFloat64(), math.Exp(2*rng.NormFloat64()-6)
 				rate := distuv.Gamma{Alpha: c.truth, Beta: c.truth, Src: src}.Rand() * math.Exp(m+math.Sqrt(v)*rng.NormFloat64())
-				parts[i%2].Meet(l, Obs{Y: distuv.Poisson{Lambda: rate, Src: src}.Rand(), Weight: 1}, m, v)
+				parts[i%2].Observe(l, Obs{Y: distuv.Poisson{Lambda: rate, Src: src}.Rand(), Weight: 1}, m, v)
 			}
 			f := parts[0].Clone()
 			f.Merge(parts[1])
@@ -204,7 +204,7 @@ func TestFixedGaussianLog(t *testing.T) {
 			for i := range n {
 				m, v := 3+0.5*rng.NormFloat64(), math.Exp(3*rng.NormFloat64()-9)
 				s := m + math.Sqrt(v)*rng.NormFloat64()
-				parts[i%2].Meet(l, Obs{Y: math.Exp(s) + math.Sqrt(c.truth)*rng.NormFloat64(), Weight: 1}, m, v)
+				parts[i%2].Observe(l, Obs{Y: math.Exp(s) + math.Sqrt(c.truth)*rng.NormFloat64(), Weight: 1}, m, v)
 			}
 			f := parts[0].Clone()
 			f.Merge(parts[1])
@@ -233,7 +233,7 @@ func TestFixedGaussian(t *testing.T) {
 			parts := []*Fixed{NewFixed(l), NewFixed(l)}
 			for i := range n {
 				m, v := 3*rng.NormFloat64(), c.taken*math.Exp(3*rng.NormFloat64()-9)
-				parts[i%2].Meet(l, Obs{Y: m + math.Sqrt(v+c.truth)*rng.NormFloat64(), Weight: 1}, m, v)
+				parts[i%2].Observe(l, Obs{Y: m + math.Sqrt(v+c.truth)*rng.NormFloat64(), Weight: 1}, m, v)
 			}
 			f := parts[0].Clone()
 			f.Merge(parts[1])

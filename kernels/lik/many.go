@@ -76,16 +76,16 @@ func (g gaussian) many(y, weight, s, d1, curv []float64) (sum float64) {
 	return sum
 }
 
-// some is how many rows are vectorised at once. Also, that many numbers up to 2 are multiplied before
+// vectorRows is how many rows are vectorised at once. Also, that many numbers up to 2 are multiplied before
 // their logarithm is taken.
-const some = 256
+const vectorRows = 256
 
 // many does not branch on the response: for random ones half of the predictions would be wrong. Without
 // weights the logarithms of 1 + e^-|s| are computed as one of their product.
 func (logit) many(y, weight, s, d1, curv []float64) (sum float64) {
-	var up, down [some]float64
+	var up, down [vectorRows]float64
 	for len(y) > 0 {
-		n := min(some, len(y))
+		n := min(vectorRows, len(y))
 		e, far := down[:n], up[:n]
 		for i, v := range s[:n] {
 			far[i] = math.Abs(v)

@@ -29,13 +29,13 @@ const withinExp = 600
 // byExp is Many for likelihoods that one evaluates for a row of weight 1, with e = e^s, or e^-s if
 // down. Blocks with a predictor that is too large are evaluated one row at a time.
 func byExp(l Likelihood, down bool, y, weight, s, d1, curv []float64, one func(y, s, e float64) (logp, d1, curv float64)) (sum float64) {
-	var up, dn [some]float64
+	var up, dn [vectorRows]float64
 	es := up[:]
 	if down {
 		es = dn[:]
 	}
 	for len(y) > 0 {
-		n, within := min(some, len(y)), true
+		n, within := min(vectorRows, len(y)), true
 		for _, v := range s[:n] {
 			within = within && math.Abs(v) < withinExp
 		}

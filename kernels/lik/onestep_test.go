@@ -38,11 +38,11 @@ func TestOneStep(t *testing.T) {
 					s += 0.7
 				}
 				if c.family == "poisson" {
-					counts[i%2].Meet(Obs{Y: distuv.Poisson{Lambda: math.Exp(s), Src: src}.Rand(), Weight: 1}, m, v)
+					counts[i%2].Observe(Obs{Y: distuv.Poisson{Lambda: math.Exp(s), Src: src}.Rand(), Weight: 1}, m, v)
 					continue
 				}
 				n := float64(1 + i%20)
-				parts[i%2].Meet(l, Obs{Y: distuv.Binomial{N: n, P: 1 / (1 + math.Exp(-s)), Src: src}.Rand(), Trials: n, Weight: 1}, m, v)
+				parts[i%2].Observe(l, Obs{Y: distuv.Binomial{N: n, P: 1 / (1 + math.Exp(-s)), Src: src}.Rand(), Trials: n, Weight: 1}, m, v)
 			}
 			note := ""
 			if c.family == "poisson" {
@@ -73,11 +73,11 @@ func TestOneStepFar(t *testing.T) {
 		if i == 9 {
 			y = 1e5
 		}
-		d.Meet(Obs{Y: y, Weight: 1}, math.Log(10), 0)
+		d.Observe(Obs{Y: y, Weight: 1}, math.Log(10), 0)
 		if i != 9 {
 			y = 10 + math.Sqrt(10)*float64(i%2*2-1)
 		}
-		one.Meet(Obs{Y: y, Weight: 1}, math.Log(10), 0)
+		one.Observe(Obs{Y: y, Weight: 1}, math.Log(10), 0)
 	}
 	const want = "the counts vary 10 times as much as poisson allows (Pearson dispersion of the one-step predictions, each 16 at most), so that the weights' standard deviations are too small: family 'negbinomial' has overdispersion"
 	if got := d.Note(l); got != want {

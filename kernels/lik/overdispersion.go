@@ -71,8 +71,8 @@ func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 	return t.LogZ
 }
 
-// Meet is Learn for Pearson only.
-func (d *Overdispersion) Meet(o Obs, m, v float64) {
+// Observe is Learn for Pearson only.
+func (d *Overdispersion) Observe(o Obs, m, v float64) {
 	mean, spread, _ := lognormal(m, v)
 	if o.Weight > 0 && spread < maxDispersion && mean > 0 {
 		d.met(o, mean, spread)
@@ -327,11 +327,11 @@ func (d *Overdispersion) Merge(o *Overdispersion) {
 	d.far.merge(&o.far)
 }
 
-// Told returns what the rows so far have taught, for Resume: the logarithm of r, their information
+// State returns what the rows so far have taught, for Resume: the logarithm of r, their information
 // about it and their number, by weight.
-func (d *Overdispersion) Told() (logSize, info, rows float64) { return d.logSize, d.info, d.rows }
+func (d *Overdispersion) State() (logSize, info, rows float64) { return d.logSize, d.info, d.rows }
 
-// Resume continues where a run with this Told ended.
+// Resume continues where a run with this State ended.
 func (d *Overdispersion) Resume(logSize, info, rows float64) {
 	d.logSize, d.info, d.told = math.Min(math.Max(logSize, math.Log(MinShape)), math.Log(mostSize)), info, info
 	d.rows, d.begun, d.past = rows, rows, 0

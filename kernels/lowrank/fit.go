@@ -149,7 +149,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	if _, ok := s.data.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion {
 		few = mode.Guess(p, post.Var, learnt.prior.Var, false, false)
 	}
-	for _, note := range []string{rivals, lost(r, s, post.Mean), learnt.status, learnt.point, few} {
+	for _, note := range []string{rivals, meanWorseNote(r, s, post.Mean), learnt.status, learnt.point, few} {
 		if note != "" {
 			f.Status += "; " + note
 		}
@@ -164,11 +164,11 @@ func solve(p *kernels.Problem) (*Result, error) {
 // Rows predicted worse by as many nats each, and in all, are reported.
 const lostEach, lostInAll = 0.02, 2
 
-// lost returns a note if the mean weights predict the rows worse than the low-rank likelihood,
+// meanWorseNote returns a note if the mean weights predict the rows worse than the low-rank likelihood,
 // which saw UUᵀx of a row x. With a single prior variance the learnt weights lie in U, and both are
 // the same. With several they do not: the information of a direction goes to its columns of largest
 // variance. It leaves s with the likelihood of another point.
-func lost(r *Reduced, s *solver, mean []float64) string {
+func meanWorseNote(r *Reduced, s *solver, mean []float64) string {
 	p, at, n := r.of, &s.next, 0.0
 	for i := range p.N {
 		n += p.Rows(i)

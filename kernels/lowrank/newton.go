@@ -113,8 +113,8 @@ func (s *solver) factor() error {
 
 var errStart = errors.New("the log likelihood is not finite at the prior mean; scale the features or the offset down")
 
-// stand moves to u.
-func (s *solver) stand() {
+// evaluateHere moves to u.
+func (s *solver) evaluateHere() {
 	s.predictor(s.now.Eta, s.u)
 	dense.Axpy(1, s.offset, s.now.Eta)
 	s.data.Evaluate(&s.now)
@@ -122,9 +122,9 @@ func (s *solver) stand() {
 
 // run climbs from s.u to the mode; S, B and the likelihood are then those at the mode.
 func (s *solver) run() error {
-	if s.stand(); math.IsInf(s.now.LogLik, -1) {
+	if s.evaluateHere(); math.IsInf(s.now.LogLik, -1) {
 		clear(s.u)
-		if s.stand(); math.IsInf(s.now.LogLik, -1) {
+		if s.evaluateHere(); math.IsInf(s.now.LogLik, -1) {
 			return errStart
 		}
 	}

@@ -215,7 +215,7 @@ func (s *Pass) after(halt *stop.Stop, m *kernels.Model) (*Pass, error) {
 	if h := headOf(m); h != s.head {
 		return nil, fmt.Errorf("the pass before was made with other options: %v; found %v", s.head, h)
 	}
-	if err := s.whole(); err != nil {
+	if err := s.checkSameRows(); err != nil {
 		return nil, fmt.Errorf("around: %w", err)
 	}
 	d := &Pass{head: s.head, stage: s.stage + 1, model: m, dict: s.dict.Clone(), before: s.totals.Rows, known: s.counted.Columns(), dirs: s.dirs, singular: s.singular, next: s.next, exact: s.exact, clamped: s.clamped}
@@ -254,8 +254,8 @@ func (s *Pass) after(halt *stop.Stop, m *kernels.Model) (*Pass, error) {
 	return d, nil
 }
 
-// whole returns an error if the pass had other rows than the previous one.
-func (s *Pass) whole() error {
+// checkSameRows returns an error if the pass had other rows than the previous one.
+func (s *Pass) checkSameRows() error {
 	if s.stage > 0 && s.before != s.totals.Rows {
 		return fmt.Errorf("its pass had %d rows, and the one before that %d: passes take all rows, and the same", s.totals.Rows, s.before)
 	}

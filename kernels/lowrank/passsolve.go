@@ -159,8 +159,8 @@ func (p *passProblem) reduced(d *Pass) (*Reduced, error) {
 	return r, r.coordinates(p.Normal)
 }
 
-// stand moves the point of d to u.
-func (r *Reduced) stand(d *Pass, u []float64) {
+// moveTo moves the point of d to u.
+func (r *Reduced) moveTo(d *Pass, u []float64) {
 	d.u, d.at = u, make([]float64, len(u))
 	dense.GemvT(d.at, r.T, u)
 }
@@ -185,7 +185,7 @@ func (p *passProblem) start(d *Pass) error {
 			dense.Gemv(u, r.T, g)
 		}
 	}
-	r.stand(d, u)
+	r.moveTo(d, u)
 	return nil
 }
 
@@ -263,8 +263,8 @@ func (n *newton) step(noise float64) (step []float64, distance, logZ float64) {
 	return step, math.Sqrt(rise), logZ + 0.5*rise
 }
 
-// back returns a point part of the way from the previous point, if the present one is worse.
-func (n *newton) back() (u []float64, is bool) {
+// stepBack returns a point part of the way from the previous point, if the present one is worse.
+func (n *newton) stepBack() (u []float64, is bool) {
 	s := n.p.s
 	h := n.height()
 	if s.from == nil || h >= s.height-1e-9*(1+math.Abs(s.height)) {
@@ -287,9 +287,9 @@ func (p *passProblem) onward(d *Pass) error {
 	if err != nil {
 		return err
 	}
-	if u, is := n.back(); is {
+	if u, is := n.stepBack(); is {
 		d.from, d.height = p.s.from, p.s.height
-		n.r.stand(d, u)
+		n.r.moveTo(d, u)
 		return nil
 	}
 	if math.IsInf(p.s.logLik, -1) {
@@ -301,7 +301,7 @@ func (p *passProblem) onward(d *Pass) error {
 	dense.Gemv(move, n.v, step)
 	dense.Axpy(1, move, u)
 	d.from, d.height = p.s.u, n.height()
-	n.r.stand(d, u)
+	n.r.moveTo(d, u)
 	return nil
 }
 
@@ -322,7 +322,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 	if h := headOf(m); h != s.head {
 		return nil, 0, fmt.Errorf("the pass was made with other options: %v; found %v", s.head, h)
 	}
-	if err := s.whole(); err != nil {
+	if err := s.checkSameRows(); err != nil {
 		return nil, 0, fmt.Errorf("state: %w", err)
 	}
 	p, err := s.problem(halt, m)
@@ -357,7 +357,7 @@ func (p *passProblem) fit() (f *kernels.Fit, distance float64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	_, worse := n.back()
+	_, worse := n.stepBack()
 	if math.IsInf(s.logLik, -1) && !worse {
 		return nil, 0, errStart
 	}

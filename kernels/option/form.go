@@ -61,8 +61,8 @@ func wholeFrom(lo, hi float64) interval {
 	return interval{fmt.Sprintf("a whole number from %.0f to %.0f", lo, hi), func(x float64) bool { return x == math.Trunc(x) && x >= lo && x <= hi }}
 }
 
-// other makes differs from get, which finds the value in the settings.
-func other[T comparable](get func(*Settings) T) func(s *Settings) (any, bool) {
+// nonDefault makes differs from get, which finds the value in the settings.
+func nonDefault[T comparable](get func(*Settings) T) func(s *Settings) (any, bool) {
 	return func(s *Settings) (any, bool) {
 		var zero T
 		x := get(s)
@@ -70,9 +70,9 @@ func other[T comparable](get func(*Settings) T) func(s *Settings) (any, bool) {
 	}
 }
 
-// field is other for a field.
+// field is nonDefault for a field.
 func field[T comparable](at func(*Settings) *T) func(s *Settings) (any, bool) {
-	return other(func(s *Settings) T { return *at(s) })
+	return nonDefault(func(s *Settings) T { return *at(s) })
 }
 
 // form reads a number in the interval; get returns the number in the settings, where 0 stands for
@@ -91,7 +91,7 @@ func (in interval) form(set func(*Settings, float64), get func(*Settings) float6
 			return nil
 		},
 		outside: func(s *Settings) (any, bool) { x := get(s); return x, x != 0 && !in.contains(x) },
-		differs: other(get),
+		differs: nonDefault(get),
 	}
 }
 
@@ -208,8 +208,8 @@ func word[T ~string](at func(*Settings) *T, words ...string) form {
 	}
 }
 
-// again is a form for a field whose range another spec checks, for other methods.
-func (f form) again() form {
+// withoutRangeCheck is a form for a field whose range another spec checks, for other methods.
+func (f form) withoutRangeCheck() form {
 	f.outside = nil
 	return f
 }

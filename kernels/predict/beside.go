@@ -12,9 +12,9 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Beside is what a fit has learnt in addition to its weights; a row that is left out has
+// LearntParameters is what a fit has learnt in addition to its weights; a row that is left out has
 // contributed to it too. The zero Beside belongs to a fit that has learnt nothing else.
-type Beside struct {
+type LearntParameters struct {
 	// Scale and Freedom describe the posterior of the dispersion, a scaled inverse chi-square
 	// distribution: the one whose square root has the fit's mean and standard deviation. Freedom is
 	// 0 if the dispersion was given, or its posterior is unknown.
@@ -28,8 +28,8 @@ type Beside struct {
 }
 
 // BesideOf returns what f has learnt in addition to its weights.
-func BesideOf(f *kernels.Fit) Beside {
-	var b Beside
+func BesideOf(f *kernels.Fit) LearntParameters {
+	var b LearntParameters
 	for k := range f.Columns {
 		_, _, ok := f.Columns[k].Deviation()
 		b.Varied = b.Varied || ok
@@ -54,7 +54,7 @@ const ShapeUnbound = 4
 
 // Drawn returns a dispersion and a shape drawn independently from their posteriors in f, or their
 // values if they were given or their posterior is unknown. ok says that one was drawn.
-func (b Beside) Drawn(f *kernels.Fit, src rand.Source) (p lik.Params, ok bool) {
+func (b LearntParameters) Drawn(f *kernels.Fit, src rand.Source) (p lik.Params, ok bool) {
 	p = lik.Params{Dispersion: f.Dispersion, Shape: or0(f.Shape)}
 	if b.Freedom > 1 {
 		p.Dispersion = b.Scale * b.Freedom / distuv.ChiSquared{K: b.Freedom, Src: src}.Rand()
@@ -72,7 +72,7 @@ const anewFrom = 0.3
 // conditional is the variance of the row's predictor under one value of what was learnt, v being
 // that over all values: at most what it is if only this row informs about its levels, whose
 // predictor then has the variance that anew returns. n is the influence of the row.
-func (b Beside) conditional(l lik.Likelihood, n Influence, v float64, anew func() (m, v float64, err error)) (float64, error) {
+func (b LearntParameters) conditional(l lik.Likelihood, n Influence, v float64, anew func() (m, v float64, err error)) (float64, error) {
 	if _, ok := l.(lik.Dispersed); !ok || !b.Varied || anew == nil || !(n.Leverage > anewFrom) {
 		return v, nil
 	}
@@ -87,10 +87,10 @@ func (b Beside) conditional(l lik.Likelihood, n Influence, v float64, anew func(
 // its standard deviation more than wideScale scales of the likelihood, as for separated responses.
 const wideCavity, wideScale = 0.5, 4.0
 
-// asNew is out, the row of o left out by its moments, if other rows inform about its levels. If not,
+// withNewLevels is out, the row of o left out by its moments, if other rows inform about its levels. If not,
 // a posterior averaged over variances has learnt the levels from the row itself, however wide they
 // are: they are then treated as new, as they are to the other rows, and Reach warns of the row.
-func (b Beside) asNew(l lik.Likelihood, o lik.Obs, out LeftOut, anew func() (m, v float64, err error)) (LeftOut, error) {
+func (b LearntParameters) withNewLevels(l lik.Likelihood, o lik.Obs, out LeftOut, anew func() (m, v float64, err error)) (LeftOut, error) {
 	wide := wideScale * l.Traits().Scale
 	if _, ok := l.(lik.Dispersed); ok || !b.Varied || anew == nil || !(out.Variance > wide*wide) {
 		return out, nil
@@ -117,7 +117,7 @@ const leastNoise = 0.02
 // in units of S ν is the tail index of the ratios 1/p(y | s, D).
 //
 // Source: the externally studentised residual, [cook1982], section 2.2.
-func (b Beside) without(l lik.Dispersed, o lik.Obs, m, v float64) (out LeftOut, tail float64) {
+func (b LearntParameters) without(l lik.Dispersed, o lik.Obs, m, v float64) (out LeftOut, tail float64) {
 	d := l.Dispersion()
 	h, e, w := v/d, o.Y-m, o.Weight
 	rest := 1 - w*h
@@ -136,7 +136,7 @@ func (b Beside) without(l lik.Dispersed, o lik.Obs, m, v float64) (out LeftOut, 
 
 // LogDensity is the log density of the response of o, with weight 1, when the predictor is N(m, v)
 // under the dispersion or shape of l, which is uncertain as b says.
-func (b Beside) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
+func (b LearntParameters) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	if d, ok := b.studentised(l); ok {
 		return logT(o.Y-m, b.Scale*(1+v/d.Dispersion()), b.Freedom)
 	}
@@ -152,7 +152,7 @@ func (b Beside) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 // for gaussian responses the dispersion, with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e = y - m
 // the variance of ½ log u - ½ (√u e - √h z)², for others the shape. over returns the mean and variance
 // of the log density under a likelihood, the predictor being N(m, v). false if nothing else is learnt.
-func (b Beside) Penalty(l lik.Likelihood, o lik.Obs, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) (float64, bool) {
+func (b LearntParameters) Penalty(l lik.Likelihood, o lik.Obs, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) (float64, bool) {
 	if _, ok := b.shaped(l); ok {
 		p := b.shapedPenalty(l, m, v, over)
 		return p, !math.IsNaN(p)
@@ -168,22 +168,22 @@ func (b Beside) Penalty(l lik.Likelihood, o lik.Obs, m, v float64, over func(l l
 }
 
 // studentised reports whether responses are gaussian about the predictor with a learnt dispersion.
-func (b Beside) studentised(l lik.Likelihood) (lik.Dispersed, bool) {
+func (b LearntParameters) studentised(l lik.Likelihood) (lik.Dispersed, bool) {
 	d, ok := l.(lik.Dispersed)
 	return d, ok && b.Freedom > 1 && l.Traits().Gaussian
 }
 
 // Held reports whether a dispersion or shape was learnt over which densities under l are not
 // averaged: those of studentt, and of gaussian responses with a link other than identity.
-func (b Beside) Held(l lik.Likelihood) bool {
+func (b LearntParameters) Held(l lik.Likelihood) bool {
 	_, ok := l.(lik.Dispersed)
 	return ok && !l.Traits().Gaussian && (b.Freedom > 0 || b.Shape > 0)
 }
 
-// moved is how far the row of o moves a learnt dispersion or shape, to first order: the slope of
+// parameterShift is how far the row of o moves a learnt dispersion or shape, to first order: the slope of
 // log p(y | m) in its logarithm times its variance, or the resulting change of log p(y | m), that
 // product times the slope, if it is larger.
-func (b Beside) moved(l lik.Likelihood, o lik.Obs, m float64) float64 {
+func (b LearntParameters) parameterShift(l lik.Likelihood, o lik.Obs, m float64) float64 {
 	d, ok := l.(lik.Dispersed)
 	if !ok {
 		return 0

@@ -62,7 +62,7 @@ const MaxReach = 0.5
 // Errors: those of InfluenceOf and of anew.
 //
 // Source: [vehtari2016], which calls them LA-LOO and EP-LOO.
-func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Beside, anew func() (m, v float64, err error)) (LeftOut, error) {
+func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside LearntParameters, anew func() (m, v float64, err error)) (LeftOut, error) {
 	all, err := InfluenceOf(l, o, m, v)
 	if err != nil {
 		return LeftOut{}, err
@@ -82,7 +82,7 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 		return LeftOut{}, err
 	}
 	if by == OfMoments {
-		if out, err = beside.asNew(l, o, out, anew); err != nil {
+		if out, err = beside.withNewLevels(l, o, out, anew); err != nil {
 			return LeftOut{}, err
 		}
 	}
@@ -93,7 +93,7 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 		}
 		out.Reach = max(out.Reach, wide, min(o.Weight*v*slope*slope/d.Dispersion(), 1))
 	}
-	out.Reach = max(out.Reach, beside.moved(l, o, m))
+	out.Reach = max(out.Reach, beside.parameterShift(l, o, m))
 	return beside.reshaped(l, o, out), nil
 }
 

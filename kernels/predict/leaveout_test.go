@@ -34,7 +34,7 @@ func TestCavityIsFoundAgain(t *testing.T) {
 			o := lik.Obs{Y: c.y(), Weight: 1, Trials: c.trials}
 			mc, vc := 2*r.NormFloat64(), math.Exp(-4+7*r.Float64())
 			s := l.Moments(o, mc, vc)
-			f, err := LeaveOut(l, o, mc+vc*s.Alpha, vc*s.Ratio, OfMoments, Beside{}, nil)
+			f, err := LeaveOut(l, o, mc+vc*s.Alpha, vc*s.Ratio, OfMoments, LearntParameters{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestCavityIsFoundAgain(t *testing.T) {
 
 // A posterior wider than any Gaussian's that has seen the row has no cavity.
 func TestNoCavity(t *testing.T) {
-	f, err := LeaveOut(like(t, "bernoulli", "logit"), lik.Obs{Y: 1, Weight: 1}, 0.2, 20, OfMoments, Beside{}, nil)
+	f, err := LeaveOut(like(t, "bernoulli", "logit"), lik.Obs{Y: 1, Weight: 1}, 0.2, 20, OfMoments, LearntParameters{}, nil)
 	if err != nil || !math.IsNaN(f.Mean+f.Variance+f.LogDensity) || f.Reach <= MaxReach {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -65,7 +65,7 @@ func TestLeaveOutAtMode(t *testing.T) {
 	for _, by := range []Factor{AtMode, OfMoments} {
 		l := like(t, "gaussian", "")
 		o := lik.Obs{Y: 1.5, Weight: 2}
-		f, err := LeaveOut(l, o, 0.25, 0.125, by, Beside{}, nil)
+		f, err := LeaveOut(l, o, 0.25, 0.125, by, LearntParameters{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestLeaveOutAtMode(t *testing.T) {
 			t.Errorf("reach %v of what is exact", f.Reach)
 		}
 	}
-	f, err := LeaveOut(like(t, "bernoulli", "logit"), lik.Obs{Y: 1, Weight: 1}, 0.5, 0.2, AtMode, Beside{}, nil)
+	f, err := LeaveOut(like(t, "bernoulli", "logit"), lik.Obs{Y: 1, Weight: 1}, 0.5, 0.2, AtMode, LearntParameters{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestOneOfWeightIsLeftOut(t *testing.T) {
 	m, v := posterior(w)
 	wantM, wantV := posterior(w - 1)
 	tol := kerneltest.Tol{Rel: 1e-13}
-	f, err := LeaveOut(l, lik.Obs{Y: y, Weight: w}, m, v, AtMode, Beside{}, nil)
+	f, err := LeaveOut(l, lik.Obs{Y: y, Weight: w}, m, v, AtMode, LearntParameters{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestPairIsLeftOut(t *testing.T) {
 			var sites [2]Site
 			for k, w := range []row{rows[i], rows[j]} {
 				m[k], v[k] = at(all, cov, w.x, w.x)
-				f, err := LeaveOut(l, lik.Obs{Y: w.y, Weight: 1}, m[k], v[k], AtMode, Beside{}, nil)
+				f, err := LeaveOut(l, lik.Obs{Y: w.y, Weight: 1}, m[k], v[k], AtMode, LearntParameters{}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -191,7 +191,7 @@ func TestReachUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := LeaveOut(l, lik.Obs{Y: 2.1 * unit, Weight: 1}, math.Log(2*unit), 0.001, AtMode, Beside{Varied: true}, nil)
+		f, err := LeaveOut(l, lik.Obs{Y: 2.1 * unit, Weight: 1}, math.Log(2*unit), 0.001, AtMode, LearntParameters{Varied: true}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

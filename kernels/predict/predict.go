@@ -71,7 +71,7 @@ const mostSpread = 16
 // has ever seen. From there on it is taken at two standard deviations, exp(m + 2√v).
 func moments(l lik.Likelihood, m, v float64) (mean, variance float64) {
 	mean, variance = l.Predict(m, spread(l, v))
-	return held(l, v, mean), held(l, v, variance)
+	return withinBounds(l, v, mean), withinBounds(l, v, variance)
 }
 
 // spread is v, reduced where exp(m + v/2) would be meaningless.
@@ -82,8 +82,8 @@ func spread(l lik.Likelihood, v float64) float64 {
 	return v
 }
 
-// held is x, kept finite if only v makes it infinite.
-func held(l lik.Likelihood, v, x float64) float64 {
+// withinBounds is x, kept finite if only v makes it infinite.
+func withinBounds(l lik.Likelihood, v, x float64) float64 {
 	if v > mostSpread && l.Traits().LogMean {
 		return math.Min(x, math.MaxFloat64)
 	}
@@ -95,7 +95,7 @@ func held(l lik.Likelihood, v, x float64) float64 {
 func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
 	switch k {
 	case MacKay:
-		return held(l, v, l.Moderated(m, spread(l, v)))
+		return withinBounds(l, v, l.Moderated(m, spread(l, v)))
 	case Plugin:
 		return l.Response(m)
 	}
@@ -135,7 +135,7 @@ func DistOf(l lik.Likelihood, m, v, level float64) (Dist, error) {
 	d := Dist{EtaMean: m, EtaVariance: v}
 	d.Mean, d.Variance = moments(l, m, v)
 	d.Lower, d.Upper = l.Interval(m, v, level)
-	d.Lower, d.Upper = held(l, v, d.Lower), held(l, v, d.Upper)
+	d.Lower, d.Upper = withinBounds(l, v, d.Lower), withinBounds(l, v, d.Upper)
 	return d, nil
 }
 
@@ -169,7 +169,7 @@ type Scorer struct {
 	square     *root    // of a low-rank covariance, made by the first draw
 	hashes     []uint64 // of the beliefs' names, made by the first draw that needs them
 	predictive kernels.PredictiveScale
-	beside     Beside // if learnt is set
+	beside     LearntParameters // if learnt is set
 	learnt     bool
 	at         []int
 	val        []float64
@@ -381,7 +381,7 @@ func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (Lef
 	if err := b.Check(); err != nil {
 		return LeftOut{}, err
 	}
-	out, err := LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) {
+	out, err := LeaveOut(s.Lik, b.Obs(i), m, v, by, s.LearntParameters(), func() (m, v float64, err error) {
 		if m, v, err = s.linear(b, i, true); err == nil {
 			m, v = s.predictive.Of(m, v, b.Shift(i))
 		}
@@ -396,8 +396,8 @@ func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (Lef
 	return out.Averaged(s.Lik, b.Obs(i), m, v)
 }
 
-// Beside is what the fit has learnt in addition to its weights.
-func (s *Scorer) Beside() Beside {
+// LearntParameters is what the fit has learnt in addition to its weights.
+func (s *Scorer) LearntParameters() LearntParameters {
 	if !s.learnt {
 		s.beside, s.learnt = BesideOf(s.Fit), true
 	}

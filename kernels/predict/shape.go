@@ -7,7 +7,7 @@ import (
 )
 
 // shaped reports whether a shape, of known standard deviation, was learnt and no dispersion.
-func (b Beside) shaped(l lik.Likelihood) (lik.Shaped, bool) {
+func (b LearntParameters) shaped(l lik.Likelihood) (lik.Shaped, bool) {
 	if _, ok := l.(lik.Dispersed); ok || !(b.Shape > 0) || b.Shape >= ShapeUnbound {
 		return nil, false
 	}
@@ -31,7 +31,7 @@ type shapes struct {
 // shapes returns the posterior that has the mode and standard deviation of all rows once a term is
 // added whose first two derivatives at the mode are slope and bend. If one row explains all of the
 // bend, nothing remains without it: the posterior then only rises or falls.
-func (b Beside) shapes(l lik.Likelihood, mu, slope, bend float64) shapes {
+func (b LearntParameters) shapes(l lik.Likelihood, mu, slope, bend float64) shapes {
 	s := shapes{mode: b.ShapeMode, counts: l.Traits().Counts, mu: mu}
 	first := func(t float64) float64 {
 		k := s.known(t)
@@ -139,7 +139,7 @@ func sumLog(ts []float64, at func(t float64) float64) float64 {
 
 // density is the log density of o's response, of weight 1, by log shape, the predictor being N(m,
 // v) at the shape of l. The variance of the weights scales with the noise, approximately.
-func (b Beside) density(l lik.Likelihood, o lik.Obs, m, v float64) func(t float64) float64 {
+func (b LearntParameters) density(l lik.Likelihood, o lik.Obs, m, v float64) func(t float64) float64 {
 	under := underShape(l, m, v)
 	o.Weight = 1
 	return func(t float64) float64 {
@@ -170,12 +170,12 @@ func (s *shapes) averaged(sd float64, z func(t float64) float64) (mean, top floa
 
 // hardlyMoves reports whether these derivatives by t of a row's log density suffice to average it
 // over t, to some 1e-4 of a nat and, over n rows that inform about it, to 1/n.
-func (b Beside) hardlyMoves(slope, bend float64) bool {
+func (b LearntParameters) hardlyMoves(slope, bend float64) bool {
 	return (slope*slope+math.Abs(bend))*b.Shape < 0.01
 }
 
 // reaveraged is the log density of o's response, of weight 1, at N(m, v), averaged over the shape.
-func (b Beside) reaveraged(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
+func (b LearntParameters) reaveraged(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	z := b.density(l, o, m, v)
 	if slope, bend := derivatives(z, b.ShapeMode); b.hardlyMoves(slope, bend) {
 		return z(b.ShapeMode) + 0.5*(slope*slope+bend)*b.Shape
@@ -187,7 +187,7 @@ func (b Beside) reaveraged(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 
 // shapedPenalty is Penalty with a learnt shape: the mean over the shape of the variance under one
 // shape, plus the variance of the mean.
-func (b Beside) shapedPenalty(l lik.Likelihood, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) float64 {
+func (b LearntParameters) shapedPenalty(l lik.Likelihood, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) float64 {
 	under := underShape(l, m, v)
 	at := func(t float64) (mean, variance float64) {
 		other, v, err := under(t)
@@ -225,7 +225,7 @@ func (b Beside) shapedPenalty(l lik.Likelihood, m, v float64, over func(l lik.Li
 //	p(y | others) = ∫ Z π dt,  π Z^w ≈ the posterior of t
 //
 // Reach says how far the shape moves: half the squared move in standard deviations of the shape.
-func (b Beside) reshaped(l lik.Likelihood, o lik.Obs, out LeftOut) LeftOut {
+func (b LearntParameters) reshaped(l lik.Likelihood, o lik.Obs, out LeftOut) LeftOut {
 	if _, ok := b.shaped(l); !ok || math.IsNaN(out.LogDensity) || !(o.Weight > 0) {
 		return out
 	}

@@ -119,14 +119,14 @@ type named struct {
 	null   []bool // by column: it has no value
 }
 
-// saying is what the name of a feature says.
-type saying uint8
+// featureRole is what the name of a feature says.
+type featureRole uint8
 
 const (
-	other   saying = iota // it belongs to no column
-	number                // the column's number
-	level                 // one of its levels
-	nothing               // the column has no value
+	other   featureRole = iota // it belongs to no column
+	number                     // the column's number
+	level                      // one of its levels
+	nothing                    // the column has no value
 )
 
 // read matches a row to the columns, by name regardless of case, as in SQL; all columns must be
@@ -201,7 +201,7 @@ func (c *columns) present(n *named) (names []string, values []float64) {
 
 // find is the column that the name of a feature refers to and what it says about it; end is where
 // the column's name ends.
-func (c *columns) find(name string) (at int32, says saying, end int) {
+func (c *columns) find(name string) (at int32, says featureRole, end int) {
 	if at, says, end = c.exactly(name, kernels.IsNull); says != other {
 		return at, says, end
 	}
@@ -219,7 +219,7 @@ func (c *columns) lacks(name string) bool {
 
 var lowNull = strings.ToLower(kernels.IsNull)
 
-func (c *columns) exactly(name, null string) (at int32, says saying, end int) {
+func (c *columns) exactly(name, null string) (at int32, says featureRole, end int) {
 	if at, ok := c.at[name]; ok {
 		return at, number, len(name)
 	}

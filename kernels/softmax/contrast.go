@@ -74,15 +74,15 @@ func (s *Scorer) Contrasts(b *kernels.Batch, i, j int, level float64) ([]Contras
 	switch {
 	case still || c == 1:
 	case c == 2:
-		return out, s.two(out, mean, cov, level)
+		return out, s.contrastTwo(out, mean, cov, level)
 	default:
-		s.many(out, mean, cov, level)
+		s.contrastMany(out, mean, cov, level)
 	}
 	return out, nil
 }
 
-// two sets the responses of two classes.
-func (s *Scorer) two(out []Contrast, mean, cov []float64, level float64) error {
+// contrastTwo sets the responses of two classes.
+func (s *Scorer) contrastTwo(out []Contrast, mean, cov []float64, level float64) error {
 	l, err := lik.New("bernoulli", "logit", lik.Params{})
 	if err != nil {
 		return err
@@ -110,8 +110,8 @@ const (
 	shiftWork  = 4e7
 )
 
-// many sets the responses of three classes or more.
-func (s *Scorer) many(out []Contrast, mean, cov []float64, level float64) {
+// contrastMany sets the responses of three classes or more.
+func (s *Scorer) contrastMany(out []Contrast, mean, cov []float64, level float64) {
 	c := len(out)
 	points := differences(c, mean, rowsRoot(c, cov))
 	at := func(r int) (p []float64) {

@@ -36,9 +36,9 @@ func newLearner(e *engine) (*learner, error) {
 	return h, nil
 }
 
-// gone is the gain left in nats below which a variance is moved to the end of its range: weights
+// endGain is the gain left in nats below which a variance is moved to the end of its range: weights
 // about which the data say nothing are 0 there.
-const gone = 1e-3
+const endGain = 1e-3
 
 // starts returns a coarse grid if the Hessian has all curvature, otherwise a single start.
 func (h *learner) starts() [][]float64 {
@@ -61,7 +61,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 	e.search.root = e.root
 	if e.search.space == rowSpace {
 		copy(e.search.z, h.a)
-		if grown := h.grown(theta); grown > farther {
+		if grown := h.grown(theta); grown > restartGrowth {
 			for i := range e.search.z {
 				e.search.z[i] *= math.Exp(-grown)
 			}
@@ -73,7 +73,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 		return 0, false, err
 	}
 	h.at, h.tried = ev, append(h.tried[:0], theta...)
-	return ev.log, e.search.Status == "" && h.stands(), nil
+	return ev.log, e.search.Status == "" && h.atMode(), nil
 }
 
 // Keep makes the mode that Try found the next starting point.
@@ -85,9 +85,9 @@ func (h *learner) Keep() {
 	}
 }
 
-// stands reports whether the search in row space ended where a equals the residuals, as at the mode. Under
+// atMode reports whether the search in row space ended where a equals the residuals, as at the mode. Under
 // very wide priors a point of the same height, up to rounding, need not have the curvature of the mode.
-func (h *learner) stands() bool {
+func (h *learner) atMode() bool {
 	s := h.search
 	if s.space != rowSpace {
 		return true
@@ -102,10 +102,10 @@ func (h *learner) stands() bool {
 	return off <= 0.1*most
 }
 
-// farther is the growth of a log variance above which the search in row space starts with the
+// restartGrowth is the growth of a log variance above which the search in row space starts with the
 // predictors of the kept mode. With the same a they grow with the variances: for separated rows so
 // much that all curvature is 0, and with it every evidence near 0.
-const farther = 8
+const restartGrowth = 8
 
 // grown returns the largest growth of a log variance since the last call of Keep.
 func (h *learner) grown(theta []float64) float64 {
@@ -121,7 +121,7 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 	s, ev := h.search, h.at
 	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
 	u := dense.New(s.n, s.a)
-	h.bend(u)
+	h.logDetGradient(u)
 	adj := make([]float64, s.a*s.p)
 	s.productT(adj, u)
 	rhs := slices.Clone(adj)
@@ -150,7 +150,7 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 	return g, scale, nil
 }
 
-// bend sets u_ia to the derivative of log |I + Σ0 H| in η_ia. With Q the derivative in the W of the
+// logDetGradient sets u_ia to the derivative of log |I + Σ0 H| in η_ia. With Q the derivative in the W of the
 // row, W = ω(diag(π) - ππᵀ),
 //
 //	u_a = ω π_a [(Q_aa - Σ_b π_b Q_bb) - 2 ((Qπ)_a - πᵀQπ)]
@@ -158,7 +158,7 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 // and if H contains only the diagonal of W
 //
 //	u_a = ω π_a [(1 - 2π_a) Q_aa - Σ_b π_b (1 - 2π_b) Q_bb]
-func (h *learner) bend(u *dense.Matrix) {
+func (h *learner) logDetGradient(u *dense.Matrix) {
 	s, ev := h.search, h.at
 	// triangular: the root's rows of class b end with the columns of b.
 	triangular := ev.root != nil && ev.root == ev.post.L

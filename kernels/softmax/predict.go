@@ -338,7 +338,7 @@ func (x *mixer) lattice(dst, mean, cov []float64) {
 		x.points = transposed(normals(dim))
 	}
 	root := &dense.Matrix{Rows: dim, Cols: c, Stride: c, Data: x.root[:dim*c]}
-	x.near(dst[:c], mean, root.T())
+	x.addVectorised(dst[:c], mean, root.T())
 }
 
 // principal sets root to the principal axes of P cov P, P = I - 11ᵀ/C: C-1 rows of C, the widest
@@ -384,10 +384,10 @@ func (x *mixer) principal(cov []float64) bool {
 // cache.
 const blockPoints = 512
 
-// near adds to dst the contributions of the points and their negatives. With E the exponentials of the
+// addVectorised adds to dst the contributions of the points and their negatives. With E the exponentials of the
 // points' predictors about q, the softmax of the means, it is q ∘ E (1/Eᵀq): vectorised products and
 // exponentials.
-func (x *mixer) near(dst, mean []float64, root *dense.Matrix) {
+func (x *mixer) addVectorised(dst, mean []float64, root *dense.Matrix) {
 	c := len(mean)
 	q := x.m[:c]
 	softmaxTo(q, mean)
@@ -413,7 +413,7 @@ func (x *mixer) near(dst, mean []float64, root *dense.Matrix) {
 				for l := range c {
 					x.f[l] = f.Row(l)[i]
 				}
-				x.apart(dst, mean, each)
+				x.addOneByOne(dst, mean, each)
 			}
 			continue
 		}
@@ -436,8 +436,8 @@ func (x *mixer) near(dst, mean []float64, root *dense.Matrix) {
 	}
 }
 
-// apart adds the contributions of the point f and of its negative, one at a time.
-func (x *mixer) apart(dst, mean []float64, share float64) {
+// addOneByOne adds the contributions of the point f and of its negative, one at a time.
+func (x *mixer) addOneByOne(dst, mean []float64, share float64) {
 	c := len(mean)
 	p := make([]float64, 2*c)
 	for _, sign := range [2]float64{1, -1} {

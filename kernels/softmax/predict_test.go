@@ -399,7 +399,7 @@ func TestLatticeByVectors(t *testing.T) {
 						x.f[l] += v * x.root[k*c+l]
 					}
 				}
-				x.apart(want, mean, 1/float64(2*len(z)))
+				x.addOneByOne(want, mean, 1/float64(2*len(z)))
 			}
 			for k := range got {
 				kerneltest.Close(t, "probability", got[k], want[k], kerneltest.Tol{Abs: 1e-14, Rel: 1e-12})

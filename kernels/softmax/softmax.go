@@ -189,7 +189,7 @@ func (e *engine) fit() (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	theta, status, err := mode.Search{Lo: h.lo, Hi: h.hi, Late: e.search.late, Ends: slices.Repeat([]float64{gone}, len(h.theta))}.From(h, h.starts())
+	theta, status, err := mode.Search{Lo: h.lo, Hi: h.hi, Late: e.search.late, Ends: slices.Repeat([]float64{endGain}, len(h.theta))}.From(h, h.starts())
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (c *spread) learn(o lik.Obs, m, v float64, choosing bool) {
 	case choosing:
 		c.score += c.Learn(o, m, v)
 	default:
-		c.Meet(o, m, v)
+		c.Observe(o, m, v)
 	}
 }
 

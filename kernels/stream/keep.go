@@ -34,7 +34,7 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	case b.learning != nil:
 		taught = b.learning.Rows()
 	case sized:
-		logSize, info, taught = b.counts.Told()
+		logSize, info, taught = b.counts.State()
 	}
 	if rows != n || taught != n {
 		f.Keep(kernels.KeptRows, rows, taught)

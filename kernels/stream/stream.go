@@ -739,7 +739,7 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 		}
 	}
 	if s.fixed != nil && s.course != nil {
-		s.fixed.Meet(s.law(), o, r.m, r.v)
+		s.fixed.Observe(s.law(), o, r.m, r.v)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	release := make(chan struct{})
-	if err := s.await(func() error {
+	if err := s.runOrAbandon(func() error {
 		cancel()
 		<-release // as DuckDB in a step that does not ask
 		return nil

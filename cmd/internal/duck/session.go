@@ -99,10 +99,10 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 	return s, s.Exec("SET temp_directory = " + quote.Text(filepath.Join(s.Dir, "spill")) + progress)
 }
 
-// await runs f, which uses the database. If the user has stopped the job and f does not return, it
+// runOrAbandon runs f, which uses the database. If the user has stopped the job and f does not return, it
 // is left behind, and the session must not be used any more: the process ends without waiting for
 // it. What f writes must not be read then.
-func (s *Session) await(f func() error) error {
+func (s *Session) runOrAbandon(f func() error) error {
 	if s.left != nil {
 		return s.Ctx.Err()
 	}
@@ -210,7 +210,7 @@ func (s *Session) Unchanged() error {
 
 // Exec runs statements.
 func (s *Session) Exec(query string, args ...any) error {
-	return s.Failed(s.await(func() error {
+	return s.Failed(s.runOrAbandon(func() error {
 		_, err := s.Conn.ExecContext(s.Ctx, query, args...)
 		return err
 	}))
@@ -227,7 +227,7 @@ func (s *Session) Commit() error {
 
 // Undo runs a statement that reverts the effect of others, even after Ctrl-C.
 func (s *Session) Undo(query string) error {
-	return s.await(func() error {
+	return s.runOrAbandon(func() error {
 		_, err := s.Conn.ExecContext(s.Env.Ctx, query)
 		return err
 	})
@@ -236,7 +236,7 @@ func (s *Session) Undo(query string) error {
 // rows are the rows of a query, which the caller must close.
 func (s *Session) rows(query string) (*sql.Rows, error) {
 	var rows *sql.Rows
-	err := s.await(func() (err error) {
+	err := s.runOrAbandon(func() (err error) {
 		rows, err = s.Conn.QueryContext(s.Ctx, query)
 		return err
 	})

@@ -30,7 +30,7 @@ func Database(s *duck.Session, path string, write func(db string) error) error {
 	}
 	detach := func() error { return s.Undo("DETACH " + outDB) }
 	if _, err := os.Stat(path); err == nil {
-		again, err := lend(s, path)
+		again, err := lendFile(s, path)
 		if err != nil {
 			return err
 		}
@@ -65,8 +65,8 @@ func readAs(s *duck.Session, path string) (name string, err error) {
 	})
 }
 
-// lend detaches a database that is read, since DuckDB opens no file twice; again reattaches it.
-func lend(s *duck.Session, path string) (again func() error, err error) {
+// lendFile detaches a database that is read, since DuckDB opens no file twice; again reattaches it.
+func lendFile(s *duck.Session, path string) (again func() error, err error) {
 	name, err := readAs(s, path)
 	if err != nil || name == "" {
 		return func() error { return nil }, err
@@ -89,8 +89,8 @@ func savePredictions(s *duck.Session, path, query string) error {
 		query = "FROM temp.main.predicted"
 	}
 	return Database(s, path, func(db string) error {
-		if own, err := users(s, db, "predictions"); err != nil || own != "" {
-			return errors.Join(err, theirs(own, "predictions"))
+		if own, err := userTableKind(s, db, "predictions"); err != nil || own != "" {
+			return errors.Join(err, userTableError(own, "predictions"))
 		}
 		if err := remake(s, db, "TABLE", "predictions", " AS "+query); err != nil {
 			return err
@@ -118,14 +118,14 @@ func CheckTables(s *duck.Session, path string, names []string) error {
 	}
 	var found error
 	for _, name := range names {
-		own, err := users(s, outDB, name)
-		found = errors.Join(found, err, theirs(own, name))
+		own, err := userTableKind(s, outDB, name)
+		found = errors.Join(found, err, userTableError(own, name))
 	}
 	return files.Named(path, errors.Join(found, s.Exec("DETACH "+outDB)))
 }
 
-// theirs is the error for a table or view, of that kind, of the user's; nil for none.
-func theirs(kind, name string) error {
+// userTableError is the error for a table or view, of that kind, of the user's; nil for none.
+func userTableError(kind, name string) error {
 	if kind == "" {
 		return nil
 	}
@@ -141,10 +141,10 @@ func remake(s *duck.Session, db, kind, name, definition string) error {
 	return s.Exec("COMMENT ON " + kind + " " + full + " IS '" + madeBy + "'")
 }
 
-// users is the kind of a table or view of the user's, "" if there is none or bglm created it.
+// userTableKind is the kind of a table or view of the user's, "" if there is none or bglm created it.
 // Versions before the comment are recognised by what only they wrote: fits with a FIT together with
 // bglm_job, and no comment.
-func users(s *duck.Session, db, name string) (kind string, err error) {
+func userTableKind(s *duck.Session, db, name string) (kind string, err error) {
 	err = s.Each("SELECT kind, coalesce(comment, '') FROM (SELECT 'table' AS kind, database_name, schema_name, table_name AS name, comment FROM duckdb_tables() UNION ALL SELECT 'view', database_name, schema_name, view_name, comment FROM duckdb_views() WHERE NOT internal) WHERE database_name = "+
 		quote.Text(db)+" AND schema_name = 'main' AND lower(name) = "+quote.Text(strings.ToLower(name)), func(scan func(...any) error) error {
 		var comment string
@@ -180,8 +180,8 @@ func (f *Fits) SaveTables(db string) error {
 	}
 	// Check all first: the three are recognised only together, so not once one is replaced.
 	for _, t := range steps {
-		if own, err := users(s, db, t[1]); err != nil || own != "" {
-			return errors.Join(err, theirs(own, t[1]))
+		if own, err := userTableKind(s, db, t[1]); err != nil || own != "" {
+			return errors.Join(err, userTableError(own, t[1]))
 		}
 	}
 	for _, t := range steps {

@@ -41,9 +41,9 @@ func (f *Fits) Job(key string) string {
 	return ""
 }
 
-// Apart reports whether the fits have a covariance, or factors of predictions, that a file cannot
+// LosesCovariance reports whether the fits have a covariance, or factors of predictions, that a file cannot
 // store, so that its predictions differ; gaps, whether those of rows with a missing value do.
-func (f *Fits) Apart(path string) (apart, gaps bool, err error) {
+func (f *Fits) LosesCovariance(path string) (apart, gaps bool, err error) {
 	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
 		return false, false, nil
 	}
@@ -52,10 +52,10 @@ func (f *Fits) Apart(path string) (apart, gaps bool, err error) {
 	return apart, gaps, err
 }
 
-// Untold returns the options needed with a file that cannot store them to predict as the fits do,
+// MissingOptions returns the options needed with a file that cannot store them to predict as the fits do,
 // such as "--option family=poisson", "" if the file can; and the parameters that are lost, since
 // they differ between groups and an option applies to all.
-func (f *Fits) Untold(path string) (options string, lost []string, err error) {
+func (f *Fits) MissingOptions(path string) (options string, lost []string, err error) {
 	if kind := files.KindOf(path); !f.IsFit || f.HasClass || path != "" && kind != "csv" && kind != "json" {
 		return "", nil, nil
 	}
@@ -93,9 +93,9 @@ func (f *Fits) Untold(path string) (options string, lost []string, err error) {
 	return options, lost, nil
 }
 
-// Denied returns an error for model options that differ from those of the fits: they are for
+// ConflictError returns an error for model options that differ from those of the fits: they are for
 // beliefs without a model, and have no effect on a fit.
-func (f *Fits) Denied(opts [][2]string) error {
+func (f *Fits) ConflictError(opts [][2]string) error {
 	for _, o := range opts {
 		is, said := "fit."+o[0], "("+job.OptionSQL(o[0], o[1])+")"
 		same := "lower(" + is + "::VARCHAR) = lower(" + said + "::VARCHAR)"

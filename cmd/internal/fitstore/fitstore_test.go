@@ -260,7 +260,7 @@ func TestNamesAsWritten(t *testing.T) {
 				continue // a list is text there
 			}
 			path := filepath.Join(dir, "fits"+ext)
-			if _, _, err := f.Apart(path); err != nil {
+			if _, _, err := f.LosesCovariance(path); err != nil {
 				t.Errorf("%s: %v", names, err)
 			}
 			if err := f.Save(path); err != nil {

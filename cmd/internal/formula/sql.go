@@ -107,8 +107,8 @@ func (f *Formula) others(columns []string, used string, dot []string) error {
 	return nil
 }
 
-// Made is a column of features that is not a column of the rows.
-type Made struct {
+// DerivedColumn is a column of features that is not a column of the rows.
+type DerivedColumn struct {
 	Name string
 	SQL  string   // of an expression, or of an interaction computed from its parts; "" for several features
 	Of   []string // the names of an interaction's parts
@@ -116,8 +116,8 @@ type Made struct {
 	Has  []string // the names of those features
 }
 
-// Made returns the columns that the terms compute from others, given the features of a fit.
-func (f *Formula) Made(features []string) (out []Made) {
+// DerivedColumns returns the columns that the terms compute from others, given the features of a fit.
+func (f *Formula) DerivedColumns(features []string) (out []DerivedColumn) {
 	var named, holders []string
 	for _, t := range f.Terms {
 		names, sql, alone := t.named(features)
@@ -127,18 +127,18 @@ func (f *Formula) Made(features []string) (out []Made) {
 			holders = append(holders, sql[0])
 			continue
 		case len(t) > 1 && slices.Contains(features, name):
-			out = append(out, Made{Name: name, SQL: strings.Join(sql, " * "), Of: names})
+			out = append(out, DerivedColumn{Name: name, SQL: strings.Join(sql, " * "), Of: names})
 		case len(t) > 1:
-			out = append(out, Made{Name: name, SQL: strings.Join(escaped(sql, name, features), " || ':' || "), Of: names})
+			out = append(out, DerivedColumn{Name: name, SQL: strings.Join(escaped(sql, name, features), " || ':' || "), Of: names})
 		case !alone:
-			out = append(out, Made{Name: name, SQL: sql[0]})
+			out = append(out, DerivedColumn{Name: name, SQL: sql[0]})
 		}
 		named = append(named, name)
 	}
 	if holders == nil {
 		return out
 	}
-	in := Made{In: strings.Join(holders, ", ")}
+	in := DerivedColumn{In: strings.Join(holders, ", ")}
 	for _, w := range features {
 		other := func(name string) bool { return OfColumn(w, name) }
 		if name, _, _ := strings.Cut(w, "="); w != "(Intercept)" && !slices.ContainsFunc(named, other) && !slices.Contains(in.Has, name) {

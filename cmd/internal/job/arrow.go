@@ -128,14 +128,14 @@ func (a *Arrow) model(m Model) error {
 		return err
 	}
 	a.set, err = Settings(a.s, option.For(a.job.Method), opts)
-	return a.ofTerm(err)
+	return a.termError(err)
 }
 
-// ofTerm turns an error about an option into one about the term of the formula that implies it.
-func (a *Arrow) ofTerm(err error) error {
+// termError turns an error about an option into one about the term of the formula that implies it.
+func (a *Arrow) termError(err error) error {
 	var wrong *argument.Error
 	if errors.As(err, &wrong) {
-		if by := ofTerm(a.by, wrong.Name, wrong.Named("")); by != nil {
+		if by := termError(a.by, wrong.Name, wrong.Named("")); by != nil {
 			return by
 		}
 	}
@@ -285,7 +285,7 @@ func (a *Arrow) Fit() (*arrowio.Groups, error) {
 	}
 	model, err := method.Model(a.set, a.job.Time != "", a.job.Trials != "")
 	if err != nil {
-		return nil, cli.Usage(a.ofTerm(err))
+		return nil, cli.Usage(a.termError(err))
 	}
 	a.job.Model, a.job.SkipBad = *model, a.set.OnError == option.Skip
 	bar := s.Counter("fitting")
@@ -326,7 +326,7 @@ func (a *Arrow) Fit() (*arrowio.Groups, error) {
 	if err == nil && len(g.Fits) == 0 {
 		err = fmt.Errorf("%s: no rows to fit", strings.Join(a.Files, ", "))
 	}
-	return g, a.ofTerm(err)
+	return g, a.termError(err)
 }
 
 // inFile adds the file, and the row in it, to an error.

@@ -149,7 +149,7 @@ var wrongOption = regexp.MustCompile(`(?s)^Invalid Input Error: bglm_\w+: option
 func (j *Job) locate(src *Source, err error) error {
 	msg := err.Error()
 	if wrong := wrongOption.FindStringSubmatch(msg); wrong != nil && OptionFlags[wrong[1]] == "" && !strings.Contains(msg, "the prior fit") {
-		if err := j.ofTerm(wrong[1], wrong[2]); err != nil {
+		if err := j.termError(wrong[1], wrong[2]); err != nil {
 			return err
 		}
 		return cli.Usage(duck.Reword(err, "--option "+wrong[1]+wrong[2]))

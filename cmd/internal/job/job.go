@@ -66,10 +66,10 @@ var errCorrelated = cli.Usage(errors.New("formula: a bar between intercepts and 
 // setBy adds a setting implied by a term of the formula.
 func (j *Job) setBy(key, sql, term string) { j.Options = append(j.Options, Setting{key, sql, term}) }
 
-// ofTerm turns an error about an option into one about the term that implies it; nil if none does.
-func (j *Job) ofTerm(key, what string) error { return ofTerm(j.Options, key, what) }
+// termError turns an error about an option into one about the term that implies it; nil if none does.
+func (j *Job) termError(key, what string) error { return termError(j.Options, key, what) }
 
-func ofTerm(options []Setting, key, what string) error {
+func termError(options []Setting, key, what string) error {
 	for _, o := range options {
 		switch {
 		case o.Key != key || o.Term == "":

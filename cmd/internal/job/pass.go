@@ -64,7 +64,7 @@ func (j *Job) CheckPasses() error {
 	allowed := option.For("newton_state").Without("around", sites)
 	for _, o := range j.Options {
 		if _, err := allowed.Find(o.Key); err != nil {
-			if err := j.ofTerm(o.Key, " is not used here"); err != nil {
+			if err := j.termError(o.Key, " is not used here"); err != nil {
 				return err
 			}
 			return cli.Usage(err)
@@ -119,11 +119,11 @@ const (
 	worth               = 8
 )
 
-// Nearer moves the table fits, the step after a pass around the fit in the table around, nearer to
+// RefineOnSample moves the table fits, the step after a pass around the fit in the table around, nearer to
 // the mode: by steps that take from the table sample what the likelihood has beyond the parabola of
 // the pass, if these are cheap compared to a pass. A step that fails is ignored. There are none if
 // prior variances are learnt, which a sample's curvature would mislead, nor for sites of ep.
-func (j *Job) Nearer(steps int, solve func() error) error {
+func (j *Job) RefineOnSample(steps int, solve func() error) error {
 	all, err := j.state("FROM pass")
 	if err != nil {
 		return err

@@ -291,7 +291,7 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 		moved, next := a.toEnd()
 		switch {
 		case moved != nil:
-		case a.done() || still == 2 || a.known():
+		case a.done() || still == 2 || a.determined():
 			return at("")
 		case outer == steps && len(logs) > lately && a.log-logs[len(logs)-1-lately] < rising:
 			return at("")
@@ -361,8 +361,8 @@ func (a *ascent) done() bool {
 	return true
 }
 
-// known reports whether the climb has reached the end of an earlier one that is no lower.
-func (a *ascent) known() bool {
+// determined reports whether the climb has reached the end of an earlier one that is no lower.
+func (a *ascent) determined() bool {
 	return slices.ContainsFunc(a.ends, func(t end) bool { return a.log <= t.log && distance(a.theta, t.to) < sameHill })
 }
 

@@ -41,7 +41,7 @@ func (g *Groups) Information(to, variance, prior []float64) {
 }
 
 // Single reports whether the weights' posterior is that under a single value of the variances of
-// groups, and whether that matters (Narrow). around is what is known of the variances, nil for
+// groups, and whether that matters (TooNarrow). around is what is known of the variances, nil for
 // nothing: then the mean of a variance exceeds its value by the uncertainty that the weights leave,
 // at most by as much again. variance and prior are those of the weights, one class after the other.
 func (g *Groups) Single(around *Spread, variance, prior []float64) bool {
@@ -52,7 +52,7 @@ func (g *Groups) Single(around *Spread, variance, prior []float64) bool {
 	for lo := 0; lo < len(variance); lo += len(g.Of) {
 		g.Information(information, variance[lo:lo+len(g.Of)], prior[lo:lo+len(g.Of)])
 	}
-	return g.Narrow(variance, prior, func(k int, prior float64) float64 {
+	return g.TooNarrow(variance, prior, func(k int, prior float64) float64 {
 		if around == nil {
 			return min(0.25/information[k], 1)
 		}
@@ -60,9 +60,9 @@ func (g *Groups) Single(around *Spread, variance, prior []float64) bool {
 	})
 }
 
-// Narrow reports whether the standard deviation of some weight would be a tenth larger if its prior
+// TooNarrow reports whether the standard deviation of some weight would be a tenth larger if its prior
 // variance were replaced by its mean: above returns by which share that is larger, for group k.
-func (g *Groups) Narrow(variance, prior []float64, above func(k int, prior float64) float64) bool {
+func (g *Groups) TooNarrow(variance, prior []float64, above func(k int, prior float64) float64) bool {
 	for j, v := range variance {
 		if k := g.Of[j%len(g.Of)]; k >= 0 && v/prior[j]*above(k, prior[j]) > 0.2 {
 			return true
