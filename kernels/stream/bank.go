@@ -3,24 +3,23 @@ package stream
 import "slices"
 
 const (
-	// clearly better than its neighbours is a rate whose log evidence is that much larger:
-	// it then has more than nine tenths of the posterior over them.
+	// lead is by how many nats the log evidence of a rate must exceed that of its neighbours to be
+	// clearly better: it then has more than nine tenths of the posterior over them.
 	lead = 3
-	// patience is how many rows come before the grid is left: the first ones tell how wrong the
-	// prior is, not how weights move, and small groups have ten filters and no more.
+	// patience is how many rows precede any extension of the grid: the first ones show how wrong
+	// the prior is, not how weights move, and small groups have ten filters and no more.
 	patience = 100
-	// farthest is how far the rates may go beyond the grid on either side.
+	// farthest is the factor by which the rates may go beyond the grid on either side.
 	farthest = 1e8
 )
 
-// extend follows the best rate beyond the edges of the grid. An edge that is clearly better
-// than its neighbours gets a new one, ten times as large or small, whose belief and
-// evidence are the edge's at this row: what the new member stands for is weights that
-// drifted at the edge's rate until now and at its own from here on. Its log evidence remains
-// a sum of densities of rows before they were learnt, so that it is comparable with all
-// others; only what lies behind is shared. A rate that is not needed after all costs a
-// filter, never the answer. It depends on the rows absorbed alone, not on where calls cut
-// them.
+// extend follows the best rate beyond the edges of the grid. An edge that is clearly better than
+// its neighbours gets a new one, ten times as large or small, which starts from the edge's belief
+// and evidence at this row: the new member models weights that drifted at the edge's rate until now
+// and drift at its own rate from here on. Its log evidence remains a sum of predictive log
+// densities, comparable with all others; only the past is shared. A rate that turns out not to be
+// needed costs a filter but never changes the answer. The outcome depends only on the rows
+// absorbed, not on how calls divide them.
 func (s *State) extend() error {
 	if s.told < s.plan.begins+patience {
 		return nil
@@ -41,7 +40,7 @@ func (s *State) extend() error {
 	return nil
 }
 
-// widen inserts rate q at place at of the bank, as member from stands now.
+// widen inserts rate q at index at of the bank, as a copy of member from in its present state.
 func (s *State) widen(at, from int, q float64) error {
 	p := *s.plan
 	p.Rates = slices.Insert(slices.Clone(p.Rates), at, q)
@@ -58,7 +57,7 @@ func (s *State) widen(at, from int, q float64) error {
 	return nil
 }
 
-// reach gives s the rates that another bank has beyond its own.
+// reach extends the rates of s to those of another bank.
 func (s *State) reach(rates []float64) (err error) {
 	for err == nil && s.plan.Rates[1] > rates[1] {
 		err = s.widen(1, 1, s.plan.Rates[1]/10)
@@ -69,7 +68,7 @@ func (s *State) reach(rates []float64) (err error) {
 	return err
 }
 
-// abreast gives both banks the same rates; src stays as it is, its copy may come back.
+// abreast gives both banks the same rates. src is not changed; the result may be a copy of it.
 func (s *State) abreast(src *State) (*State, error) {
 	if len(s.bank) == 1 || slices.Equal(s.plan.Rates, src.plan.Rates) {
 		return src, nil
@@ -84,5 +83,5 @@ func (s *State) abreast(src *State) (*State, error) {
 	return src, src.reach(s.plan.Rates)
 }
 
-// edges are the least rate above 0 and the largest of a grid.
+// edges returns the smallest rate above 0 and the largest of a grid.
 func edges(grid []float64) [2]float64 { return [2]float64{grid[1], grid[len(grid)-1]} }

@@ -8,29 +8,29 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// calibration sums what binary responses and counts were above what the filter expected of them before they
-// came. With mean M and variance V of a response as predicted,
+// calibration accumulates by how much binary responses and counts exceeded their one-step
+// predictions. With mean M and variance V of the predictive distribution of a response,
 //
 //	score = Σ a (y - M),  information = Σ a² V,  a = 1 (binary), M/V (counts)
 //
-// is the score of a common shift δ of all predictors, δ = score/information at first order and in units of what
-// was expected: events of which half as many came as were expected have δ = -1/2. Under the model score is a
-// martingale, whatever comes and in whatever order, of which information is the variance.
+// is the score of a common shift δ of all predictors; δ = score/information to first order, in
+// units of the expected number: if half as many events came as expected, δ = -1/2. Under the model
+// score is a martingale with variance information, whatever the rows and their order.
 //
-// One pass over rare events ends with too many of them: it takes rows without events, which say little each, for
-// Gaussian ones, and is too sure too early. What it expected on the way shows it, where final beliefs and rows that
-// are gone cannot be set side by side.
+// One pass over rare events ends up predicting too many of them: it treats rows without events,
+// which say little each, as Gaussian, and becomes certain too early. The one-step predictions show
+// this, whereas final beliefs cannot be compared with rows that are no longer there.
 type calibration struct{ score, information, square float64 }
 
 func (c *calibration) add(o calibration) {
 	c.score, c.information, c.square = c.score+o.score, c.information+o.information, c.square+o.square
 }
 
-// calibrates says whether responses of l have a calibration.
+// calibrates reports whether responses of l have a calibration.
 func calibrates(l lik.Likelihood) bool { t := l.Traits(); return t.Binary || t.Counts && t.LogMean }
 
-// meet notes a row whose predictor was N(m, v) before it came, under its likelihood l. A weight is that of a row
-// that stands for others, which may be alike: the variance is that of one response so many times over.
+// meet adds a row with likelihood l whose predictor was N(m, v) before it came. The rows that a
+// weight stands for may be alike: the variance is that of one response times the weight squared.
 func (c *calibration) meet(l lik.Likelihood, o lik.Obs, m, v float64) {
 	mean, variance := l.Predict(m, v)
 	if !(variance > 0) || math.IsInf(variance, 1) || math.IsInf(mean, 1) {
@@ -43,10 +43,10 @@ func (c *calibration) meet(l lik.Likelihood, o lik.Obs, m, v float64) {
 	c.count(a, a*(o.Y-mean), variance)
 }
 
-// meetBinary is meet of a binary response of weight 1, whose log probability was logZ.
+// meetBinary is meet for a binary response of weight 1 with log predictive probability logZ.
 func (c *calibration) meetBinary(y, logZ float64) {
 	p := special.ExpDown(logZ)
-	d := 1 - p // as much above what was expected
+	d := 1 - p // the excess over the expected response
 	if y == 0 {
 		d = -d
 	}
@@ -59,17 +59,17 @@ func (c *calibration) count(a, d, variance float64) {
 	c.square += d * d
 }
 
-// A sentence is said where the shift is a quarter and more of what was expected, and three of its own deviations
-// from none: those that the model predicts or those that the responses show, whichever are more, so that counts
-// that vary more than their law allows are none. Of fewer than five expected events chance is skewed. Of 8,000
-// ordinary streams of 600 and 1,000 rows eight had it, all with some ten events or fewer.
+// A note is given if the shift exceeds a quarter of the expected number and three standard
+// deviations: those that the model predicts or those of the observed responses, whichever is larger,
+// so that overdispersion alone is no reason. Below five expected events chance is skewed. Of 8,000
+// ordinary streams of 600 and 1,000 rows, eight had the note, all with some ten events or fewer.
 const (
 	miscalibrated  = 0.25
 	surelyMissed   = 3
 	fewInformation = 5
 )
 
-// note is "" or a sentence.
+// note returns the status sentence, or "".
 func (c *calibration) note(l lik.Likelihood) string {
 	sd := math.Sqrt(max(c.information, c.square))
 	if !(c.information > fewInformation) || !(math.Abs(c.score) > surelyMissed*sd) || !(math.Abs(c.score) > miscalibrated*c.information) {

@@ -6,24 +6,23 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// spread is what one belief says of counts before they come.
+// spread is what one belief predicted of the counts before they came.
 //
-// With automatic process noise it chooses the rate. Rates that move explain any counts that
-// vary more than their law allows, one by one, if they may move fast enough; beliefs then
-// follow the noise, and expected counts grow beyond all bounds. So beliefs compete by
-// score, the log probability of the counts with the overdispersion that each has met:
-// drift has to predict better than that.
+// With automatic process noise it decides between the rates. Weights that may drift fast enough
+// explain any overdispersed counts one by one; beliefs then follow the noise, and expected counts
+// grow without bound. So the beliefs compete by score, the log probability of the counts under the
+// overdispersion that each belief has met: drift has to predict better than that.
 type spread struct {
 	*lik.Overdispersion
 	score float64
 	rows  int64
-	wide  int64      // rows, but the first, whose predictor had a deviation above widest
+	wide  int64      // rows after the first ones (first) whose predictor had a standard deviation above widest
 	sized *lik.Sized // nil: the shape is not learnt
 	up    Update     // the rule for sized
 }
 
-// newSpread is nil for other families than counts, and where nothing is learnt or chosen
-// for those that allow for overdispersion.
+// newSpread returns nil for families other than counts and, if nothing is learnt or chosen, for
+// those with overdispersion of their own.
 func (p *Plan) newSpread() (*spread, error) {
 	m := p.Model
 	if m.Options.AutoShape {
@@ -66,7 +65,7 @@ func (p *Plan) cloneSpread(c *spread) *spread {
 	return &spread{Overdispersion: c.Clone(), score: c.score, rows: c.rows, wide: c.wide}
 }
 
-// learn absorbs a row whose predictor was N(m, v) before it came; choosing says that beliefs
+// learn absorbs a row whose predictor was N(m, v) before it came; choosing reports whether beliefs
 // compete.
 func (c *spread) learn(o lik.Obs, m, v float64, choosing bool) {
 	if c.rows++; c.rows > first && v > widest*widest {
@@ -93,14 +92,14 @@ func (c *spread) merge(o *spread) {
 	c.Merge(o.Overdispersion)
 }
 
-// A status speaks of rows after the first whose predictor was so wide that package predict
-// holds their expected counts.
+// A note counts the rows after the first ones whose predictor was so wide that package predict caps
+// their expected counts.
 const (
 	first  = 100
 	widest = 4
 )
 
-// note is "" or a sentence.
+// note returns the status sentence, or "".
 func (c *spread) note(l lik.Likelihood) string {
 	if c.wide > 0 {
 		return fmt.Sprintf("%d rows had a linear predictor of standard deviation above %d: their expected counts are capped at two of them above the median", c.wide, widest)

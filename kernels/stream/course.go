@@ -9,32 +9,32 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// course is what the responses were like as they came: whether the filter predicted them
-// better than their own mean does, and whether equal ones came in long runs, which ruins
-// one pass. It begins with row courseBegins: few rows show nothing, and a small group is
-// spared the memory. Cost: some ten additions a row.
+// course summarises the responses in the order they came: whether the filter predicted them better
+// than their own mean does, and whether equal ones came in long runs, which ruins one pass. It
+// begins after courseBegins rows: few rows show nothing, and small groups are spared the memory.
+// Cost: about ten additions a row.
 type course struct {
-	n, pairs      float64    // rows, and those that have the one before
-	first, last   float64    // responses; the sums below count from the first
+	n, pairs      float64    // rows, and pairs of successive rows
+	first, last   float64    // responses; the sums below use y - first
 	power         [5]float64 // sums of the powers of y - first
-	product       float64    // sum of the products of neighbours' y - first
-	runs          float64    // of binary responses: runs of ones
-	w, wy, wd, wq float64    // sums of the rows' weights, of these times y, y - first and its square
-	trials, known float64    // weighted sums of the trials, and of what a log density holds besides the mean
+	product       float64    // sum of the products of successive y - first
+	runs          float64    // of ones, for binary responses
+	w, wy, wd, wq float64    // sums of the rows' weights, and of these times y, y - first and its square
+	trials, known float64    // weighted sums of the trials, and of the terms of the log density that do not involve the mean
 	calibration
 }
 
-// courseSize is the memory of a course, in bytes.
+// courseSize is the memory of a course in bytes.
 const courseSize = 184
 
-// courseBegins is how many rows come before the course.
+// courseBegins is the number of rows before the course.
 const courseBegins = 8
 
-// answers is what a course asks of the likelihood.
+// answers are the properties of a likelihood that a course needs.
 type answers struct {
 	binary, trials bool
-	constant       lik.Constant // nil where the mean alone has no score
-	keeper         lik.Keeper   // constant, where it needs a term of each row
+	constant       lik.Constant // nil if the mean alone has no score
+	keeper         lik.Keeper   // constant, if it needs a term of each row
 }
 
 func answersOf(l lik.Likelihood) answers {
@@ -43,7 +43,7 @@ func answersOf(l lik.Likelihood) answers {
 	return answers{t.Binary, t.Trials, c, k}
 }
 
-// see notes a row.
+// see adds a row.
 func (c *course) see(o lik.Obs, of *answers) {
 	y := o.Y
 	if of.binary && y == 1 && (c.n == 0 || c.last != 1) {
@@ -75,7 +75,7 @@ func (c *course) see(o lik.Obs, of *answers) {
 	c.wq += o.Weight * d * d
 }
 
-// from is the course counted from another first response, but for the ends in product.
+// from returns the course relative to another first response, except for the ends of product.
 func (c course) from(first float64) course {
 	e, p := c.first-first, c.power
 	c.first = first
@@ -89,7 +89,7 @@ func (c course) from(first float64) course {
 	return c
 }
 
-// merged is the course of both, nil where neither has one.
+// merged returns the course of both, nil if neither has one.
 func merged(c, o *course) *course {
 	if c == nil || o == nil || o.n == 0 {
 		if c == nil && o != nil {
@@ -113,10 +113,10 @@ func merged(c, o *course) *course {
 	return c
 }
 
-// baseline is the log density of the responses under their running mean alone, nearly:
-// that under the best constant, less half the log of the rows for each parameter, which is
-// what learning it as they come costs; a dispersion of 0 is learnt, too. ok is false for
-// families without one.
+// baseline approximates the log predictive density of the responses under their running mean alone:
+// that under the best constant, less half the log of the rows' weight for each parameter, the cost
+// of learning it as they come. dispersion 0 means that it is learnt, too. ok is false for families
+// without a baseline.
 func (c *course) baseline(of *answers, dispersion float64) (logZ float64, ok bool) {
 	if !(c.w > 1) || of.constant == nil {
 		return 0, false
@@ -129,14 +129,14 @@ func (c *course) baseline(of *answers, dispersion float64) (logZ float64, ok boo
 	return logZ - cost, ok
 }
 
-// worse is the evidence in nats that the mean alone must be ahead by: under the model
-// itself that happens in less than one run of a thousand, for the mean's density over the
-// model's has the expectation 1 (Markov's inequality).
+// worse is the log evidence in nats by which the mean alone must be ahead. Under the model itself
+// that happens in less than one run of a thousand, because the ratio of the mean's density to the
+// model's has expectation 1 (Markov's inequality).
 const worse = 7
 
-// order says whether equal responses came in long runs: neighbours correlate by more than
-// a half, or runs of ones are less than half as many as in random order, and random orders
-// would do that less than once in a million.
+// order reports whether equal responses came in long runs: neighbours correlate by more than a
+// half, or there are less than half as many runs of ones as in random order, and random orders
+// would show that less than once in a million.
 func (c *course) order(of *answers) bool {
 	if of.binary {
 		ones := c.power[1]
@@ -155,15 +155,15 @@ func (c *course) order(of *answers) bool {
 	p, m := &c.power, c.power[1]/c.n
 	square := p[2] - c.n*m*m
 	fourth := p[4] - 4*m*p[3] + 6*m*m*p[2] - 3*c.n*m*m*m*m
-	if !(square > 0) || square*square < 30*fourth { // of few rows that differ from the rest
+	if !(square > 0) || square*square < 30*fourth { // a few rows that differ from the rest decide the correlation
 		return false
 	}
 	r := (c.product - 2*m*p[1] + c.pairs*m*m) / square
 	return r > 0.5 && r*math.Sqrt(c.pairs) > 5
 }
 
-// logRuns is the log probability that so many ones among zeros in random order have at
-// most that many runs: of k runs C(ones-1, k-1) C(zeros+1, k) / C(ones+zeros, ones).
+// logRuns is the log probability that this many ones among zeros in random order form at most this
+// many runs: k runs have probability C(ones-1, k-1) C(zeros+1, k) / C(ones+zeros, ones).
 func logRuns(most, ones, zeros float64) float64 {
 	choose := func(n, k float64) float64 {
 		if k < 0 || k > n {
@@ -185,16 +185,16 @@ func logRuns(most, ones, zeros float64) float64 {
 	return top + math.Log(sum)
 }
 
-// farInnovation is a mean log density of innovations, in nats a row, that is an accident of the
-// linearisation: were the innovations ten of their own deviations wide throughout, it would be
-// 10²/2 and a normalising term of a few nats, which responses that are 0 and 1 or counts, whose
-// variance follows the mean, do not reach.
+// farInnovation is a mean log density of innovations, in nats a row, that is an artefact of the
+// linearisation: innovations ten standard deviations wide throughout would give 10²/2 and a
+// normalising term of a few nats, which binary responses and counts, whose variance follows the
+// mean, do not reach.
 const farInnovation = 50
 
-// worse says whether the rows' mean alone, whose log density is base, predicts them better than f's
-// filter did, which had the log density score.
+// worse reports whether the rows' mean alone, with log density base, predicts them better than f's
+// filter, whose log density was score.
 func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
-	if c == nil || innovates(p.rule) && !p.linear { // its noise is that of a measurement
+	if c == nil || innovates(p.rule) && !p.linear { // its noise is measurement noise
 		return 0, false
 	}
 	dispersion := f.Dispersion
@@ -205,7 +205,7 @@ func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is
 	return base, ok && score < base-worse
 }
 
-// says are the sentences of a course in whose rows f's filter had the log density score.
+// says returns the notes on a course over whose rows f's filter had the log density score.
 func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 	if base, bad := c.worse(f, p, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
@@ -214,7 +214,7 @@ func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where the mean is near 0 or 1", -f.LogEvidence/float64(f.N)))
 	}
 	switch {
-	case c == nil || p.Drifts: // of few rows there is none
+	case c == nil || p.Drifts: // c is nil for few rows
 	case c.order(&p.answers):
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or use a method that keeps them, such as laplace")
 	case p.calibrates && !innovates(p.rule):

@@ -10,35 +10,35 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// The log evidence of a stream is the sum of the log densities of its rows, each before it was learnt.
-// Where a noise D is learnt the first rows are told under a guess of it, and what came of them is
-// changed with D and with the units: such a sum is some ten nats too low, more with more weights,
-// by an amount that the order of few rows decides. A form that keeps the ties of all weights has the
-// evidence of all rows under the last D and the last units instead,
+// The log evidence of a stream is the sum of the log predictive densities of its rows. If the noise
+// D is learnt, the first rows are scored under a guess of it, and their effect changes with D and
+// the units: such a sum is some ten nats too low, more with more weights, by an amount that the
+// order of the first few rows decides. A form that keeps the correlations of all weights instead
+// has the evidence of all rows under the last D and the last units,
 //
 //	log p(y | D) = -½ (n log 2πD + log |Λ|/|Λ0| + Q/D + F),  F = (μ - μ0)ᵀ Λ0 (μ - μ0)
 //
 // which is what laplace has at its dispersion, and what parts of the rows have together. Q, the sum
-// of squares at μ, follows from row to row: Q/D + F gains e²/(v + D/w) with each. It changes with what else
-// happens to the weights. Where D becomes D' and they move by Δ to the optimum under that,
+// of squares at μ, is updated recursively: each row adds e²/(v + D/w) to Q/D + F. Other changes of
+// the weights change it, too. If D becomes D' and the weights move by Δ to the optimum under D',
 //
 //	Q' = Q + ½ (D + D')(F - F') - ½ (D' - D) Δᵀ Λ0 Δ
 //
-// as both optima say, and where the prior changes by what p(y | D) gains.
+// by the conditions of both optima; if the prior changes, Q changes by what p(y | D) gains.
 
-// squares is what a member keeps of Q and F beside lik.Learning.
+// squares is what a member keeps of Q and F in addition to lik.Learning.
 type squares struct {
-	whole bool    // its evidence is told by them
-	far   float64 // F as of when Q was brought up to date
+	whole bool    // its evidence is computed from Q and F
+	far   float64 // F when Q was last brought up to date
 	q0    float64 // Q at the start
 }
 
-// distances are two sets of means in deviations of their priors.
+// distances are two sets of means in standard deviations of their priors.
 type distances struct{ a, b []float64 }
 
 var apart = sync.Pool{New: func() any { return new(distances) }}
 
-// wholly is the form of belief k where it says the evidence, else nil.
+// wholly returns the form of belief k if its evidence is computed from Q and F, else nil.
 func (s *State) wholly(k int) Whole {
 	if g := s.bank[k].learning; g == nil || !g.squares.whole || g.Drift {
 		return nil
@@ -46,7 +46,7 @@ func (s *State) wholly(k int) Whole {
 	return s.form.(Whole)
 }
 
-// far is F of belief k, whose form says the evidence.
+// far returns F of belief k, whose evidence is computed from Q and F.
 func (s *State) far(k int) float64 {
 	d := apart.Get().(*distances)
 	defer apart.Put(d)
@@ -54,9 +54,9 @@ func (s *State) far(k int) float64 {
 	return dense.Dot(d.a, d.a)
 }
 
-// change does what changes belief k other than by a row, and brings Q along: the weights come from
-// the optimum under the noise then to that under now. do returns the log evidence that another
-// prior has gained under one noise, NaN for other changes.
+// change applies a change of belief k other than by a row, and updates Q: the weights move from the
+// optimum under noise then to that under now. do returns the log evidence gained by a change of the
+// prior under unchanged noise, NaN for other changes.
 func (s *State) change(k int, then, now float64, do func() float64) {
 	form := s.wholly(k)
 	if form == nil {
@@ -88,7 +88,7 @@ func (s *State) change(k int, then, now float64, do func() float64) {
 	}
 }
 
-// believed is the noise that belief k is under, 0 where none is learnt.
+// believed is the noise that belief k rests on, 0 if none is learnt.
 func (s *State) believed(k int) float64 {
 	if g := s.bank[k].learning; g != nil {
 		return g.Believed()
@@ -96,24 +96,24 @@ func (s *State) believed(k int) float64 {
 	return 0
 }
 
-// begin says whether the evidence of belief k is told by its form, and what Q begins with.
+// begin decides whether the evidence of belief k is computed from Q and F, and initialises Q.
 func (s *State) begin(k int) {
 	g, f := s.bank[k].learning, s.plan.Model.Start
 	if g == nil || !s.plan.noise || s.plan.Drifts {
 		return
 	}
 	q, far, kept := f.Kept(kernels.KeptSquares)
-	if _, ok := s.form.(Whole); !ok || f != nil && !kept { // its evidence may be another
+	if _, ok := s.form.(Whole); !ok || f != nil && !kept { // its evidence may be of another kind
 		return
 	}
 	g.squares = squares{true, far, q}
 	g.AddSquares(q)
 }
 
-// knowsNoise says that the noise of belief k is no guess: that is some evidence of its own else.
+// knowsNoise reports whether the noise of belief k has a degree of freedom and is no mere guess.
 func (s *State) knowsNoise(k int) bool { return s.bank[k].learning.Freedom(s.form.Known(k)) >= 1 }
 
-// bring has Q and F as of the rows so far.
+// bring updates Q and F to the rows so far.
 func (s *State) bring(k int) {
 	g := s.bank[k].learning
 	q, far := s.squares(k)
@@ -121,13 +121,13 @@ func (s *State) bring(k int) {
 	g.squares.far = far
 }
 
-// exactly says that what the form of belief k keeps is what the rows say, to rounding.
+// exactly reports whether what the form of belief k keeps is exact up to rounding.
 func (s *State) exactly(k int) bool {
 	form := s.wholly(k)
 	return form != nil && !form.Nearly() && !s.bank[k].learning.Steps
 }
 
-// noise is D of belief k as all rows say it.
+// noise returns D of belief k as estimated from all rows.
 func (s *State) noise(k int) float64 {
 	g := s.bank[k].learning
 	if !s.exactly(k) {
@@ -138,17 +138,17 @@ func (s *State) noise(k int) float64 {
 	return g.By(q, known, s.least(k, known))
 }
 
-// relearn has the noise of belief k, which determined before, follow from the squares as of now.
+// relearn updates the noise of belief k, which determined before, from the current squares.
 func (s *State) relearn(k int, before int64) (lambda float64) {
 	known := s.form.Known(k)
 	return s.bank[k].learning.Relearn(before, known, s.least(k, known))
 }
 
-// mostGain is how much, on average, a weight that is determined may gain of log Λ: of what the prior says
-// four digits are left.
+// mostGain is how much log |Λ| may gain per determined weight, on average: four digits of the
+// prior's part are left then.
 const mostGain = 12 * math.Ln10
 
-// least is the noise under which belief k gains as much, 0 where no weight is determined.
+// least is the noise at which belief k reaches mostGain, 0 if no weight is determined.
 func (s *State) least(k int, known int64) float64 {
 	g := s.bank[k].learning
 	if known <= 0 {
@@ -157,15 +157,15 @@ func (s *State) least(k int, known int64) float64 {
 	return g.Believed() * math.Exp(s.wholly(k).Gain(k)/lik.Weights(known)-mostGain)
 }
 
-// squares is Q of belief k, and F.
+// squares returns Q and F of belief k.
 func (s *State) squares(k int) (q, far float64) {
 	g := s.bank[k].learning
 	far = s.far(k)
 	return g.Squares() - g.Believed()*(far-g.squares.far), far
 }
 
-// united does what makes belief k its product with that of o, and brings Q along: at the common mean
-// Q/D is more by the squared distances from both, less what they say of F, which come back.
+// united replaces belief k by its product with that of o, and updates Q: at the common mean Q/D is
+// larger by the squared distances from both, less their part of F, which product returns.
 func (s *State) united(k int, o *State, product func() (apart float64, err error)) (apart float64, err error) {
 	if s.wholly(k) == nil || o.wholly(k) == nil {
 		return product()
@@ -181,8 +181,8 @@ func (s *State) united(k int, o *State, product func() (apart float64, err error
 	return apart, nil
 }
 
-// whole is the log evidence of belief k by what the form keeps, at its noise: log |Λ|, under the noise that
-// is believed, changes by as many weights as are determined, all else by squares of the difference.
+// whole is the log evidence of belief k from what its form keeps. From the believed noise D to its
+// noise d, log |Λ| changes by log d/D per determined weight and all else to second order.
 func (s *State) whole(k int) float64 {
 	g := s.bank[k].learning
 	d := s.noise(k)
@@ -194,7 +194,7 @@ func (s *State) whole(k int) float64 {
 	return -0.5 * (g.Rows()*(math.Log(2*math.Pi*d)+2*math.Log(s.units.responses())) + gain + q/d + far)
 }
 
-// evidence is the log evidence of belief k.
+// evidence returns the log evidence of belief k.
 func (s *State) evidence(k int) float64 {
 	if s.wholly(k) != nil && s.knowsNoise(k) {
 		if z := s.whole(k); special.Finite(z) {

@@ -10,16 +10,16 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Counter is a Form that counts what the rows determine with every change, so that the count may
-// differ from one of all its beliefs as they are.
+// Counter is a Form that counts the weights the rows determine incrementally, so that the count may
+// differ from a recount over all beliefs.
 type Counter interface {
-	// Count is Known counted anew, and SetKnown what it is from here on.
+	// Count is Known counted anew; SetKnown sets it.
 	Count(k int) int64
 	SetKnown(k int, n int64)
 }
 
-// keep notes in f, the fit of belief k, what a stream that goes on from it cannot tell from the
-// rest of f.
+// keep records in f, the fit of belief k, what a continued stream needs and the rest of f does not
+// imply.
 func (s *State) keep(f *kernels.Fit, k int) {
 	f.KeepModel(s.plan.Model)
 	f.KeepFilled(s.plan.Model)
@@ -60,7 +60,7 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	}
 }
 
-// keepBelieved is keep of the noise by which the beliefs count earlier rows.
+// keepBelieved is keep for the noise under which the beliefs absorbed earlier rows.
 func (s *State) keepBelieved(f *kernels.Fit, g *lik.Learning) {
 	if !s.plan.noise || g.Drift || s.plan.Drifts {
 		return
@@ -74,11 +74,11 @@ func (s *State) keepBelieved(f *kernels.Fit, g *lik.Learning) {
 	}
 }
 
-// keepUnits is keep of the units in force.
+// keepUnits is keep for the units in force.
 func (s *State) keepUnits(f *kernels.Fit) {
 	if y := s.units.y; y != nil {
 		r, inside := responseOf(f)
-		given := !s.plan.Learns && !s.plan.unitNoise // which a layout with a unit does not say
+		given := !s.plan.Learns && !s.plan.unitNoise // which a layout with a unit does not record
 		if r == nil || r.unit != y.unit || inside && given {
 			f.Keep(kernels.KeptUnit, y.unit.Center, y.unit.Scale)
 			r, _ = responseOf(f)
@@ -90,10 +90,10 @@ func (s *State) keepUnits(f *kernels.Fit) {
 			f.Keep(kernels.KeptOwed, y.owed, 0)
 		}
 	}
-	if s.plan.Model.Options.AnyColumns { // none are remembered
+	if s.plan.Model.Options.AnyColumns { // columns are not recorded
 		return
 	}
-	low := f.Covariance.Form == gauss.LowRank // says by them that its intercept's part is to be restored
+	low := f.Covariance.Form == gauss.LowRank // needs the units to restore its intercept's part
 	for j := range s.units.cols {
 		c := &s.units.cols[j]
 		if _, inside := s.form.Unit(c.id); !inside && c.N > c.Missing && (low || c.unit != s.units.running(c)) {
@@ -102,8 +102,8 @@ func (s *State) keepUnits(f *kernels.Fit) {
 	}
 }
 
-// responseOf is the unit of the responses of a fit, nil where it has none, and whether its
-// covariance is in that.
+// responseOf returns the unit of the responses of a fit, nil if it has none, and whether the fit's
+// covariance is in that unit.
 func responseOf(f *kernels.Fit) (r *response, inside bool) {
 	r = &response{}
 	if f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().HasResponse() {
@@ -128,7 +128,7 @@ func responseOf(f *kernels.Fit) (r *response, inside bool) {
 	return r, inside
 }
 
-// noiseOf is the dispersion of a fit in that unit of the responses.
+// noiseOf is the dispersion of a fit in units of scale of the responses.
 func noiseOf(f *kernels.Fit, scale float64) float64 {
 	if scale == 1 {
 		return f.Dispersion
@@ -136,19 +136,19 @@ func noiseOf(f *kernels.Fit, scale float64) float64 {
 	return f.Dispersion / (scale * scale)
 }
 
-// told is how many rows of a fit have weight above 0.
+// told is the number of rows of a fit with weight above 0.
 func told(f *kernels.Fit) int64 {
 	n, _ := f.Told()
 	return int64(n)
 }
 
-// resumeNoise gives l, of responses in that unit, what a fit knows of it.
+// resumeNoise restores to l, for responses in units of scale, what a fit knows of the noise.
 func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 	f := m.Start
 	if f == nil {
 		return
 	}
-	own := *f // the dispersion may be another one, which was asked for
+	own := *f // the dispersion may be set to another value
 	own.Dispersion = l.Dispersion()
 	d, info := noiseOf(&own, scale), 0.0
 	believed := d
@@ -156,7 +156,7 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 		if kept, of, ok := f.Kept(kernels.KeptNoise); ok {
 			d, info = kept, of
 		}
-		// Rows of a stream without squares drifted, or it followed single steps as former ones did.
+		// A stream without squares drifted, or followed single steps as those of older versions did.
 		_, _, whole := f.Kept(kernels.KeptSquares)
 		l.Steps = info != 0 || !whole && f.Iterations <= 1 && f.N > 0
 		believed = d
@@ -168,7 +168,7 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 	l.Resume(d, believed, taught, info)
 }
 
-// resumeShape gives l what a fit knows of its shape.
+// resumeShape restores to l what a fit knows of its shape.
 func resumeShape(l *lik.Sized, m *kernels.Model) {
 	if logSize, info, ok := m.Start.Kept(kernels.KeptShape); ok && m.Start.Shape == l.Shape() {
 		_, taught := m.Start.Told()
@@ -176,8 +176,8 @@ func resumeShape(l *lik.Sized, m *kernels.Model) {
 	}
 }
 
-// unscaled is the number whose product with q is v: of those that rounding allows the one of
-// fewest digits, for a prior is written by people.
+// unscaled is the number u with u q = v: among those that rounding allows the one of fewest digits,
+// because priors are written by people.
 func unscaled(v, q float64) float64 {
 	u := numbers(v, v/q)
 	for digits := 1; digits < 17 && q != 1; digits++ {
@@ -188,12 +188,12 @@ func unscaled(v, q float64) float64 {
 	return u
 }
 
-// told is a copy of f for responses in the unit of r: the reverse of units.put.
+// told returns a copy of f for responses in the unit of r: the reverse of units.restore.
 func (r *response) told(f *kernels.Fit, centred bool) *kernels.Fit {
 	c, q := *f, r.unit.scale()
 	c.Beliefs = make([]kernels.Belief, len(f.Beliefs))
 	for k, b := range f.Beliefs {
-		if c.Beliefs[k] = b; b.Variance == 0 { // it speaks of the responses as they come
+		if c.Beliefs[k] = b; b.Variance == 0 { // a known weight, for responses as they come
 			continue
 		}
 		if centred && b.Feature == kernels.Intercept {
@@ -225,20 +225,20 @@ func (r *response) told(f *kernels.Fit, centred bool) *kernels.Fit {
 	return &c
 }
 
-// enter adds what brings the weight of a column, of numbers as they are, to its unit: bare, and
-// back where the fit is about the prior of another.
+// enter adds the changes that bring the weight of a column, per original unit of its numbers, to
+// the column's unit: to bare, and to back if the fit's prior is that of another unit.
 func (s *State) enter(c *column, bare, back *Recast) {
 	_, inside := s.form.Unit(c.id)
 	switch f := s.plan.Model.Start; {
 	case inside || c.N == c.Missing || math.IsNaN(c.unit.Center):
 	case c.how == Raw:
-		if c.unit.Scale != 0 { // the form learns it
+		if c.unit.Scale != 0 { // this passes it to the form
 			bare.add(c.id, c.unit, c.unit)
 		}
 	default:
 		was := c.unit
 		if left := s.units.running(c); left.Scale != 0 && told(f) < freeze && (f.Covariance.Form == gauss.Full || f.Covariance.Form == gauss.LowRank) {
-			was = left // State.leave
+			was = left // as in State.leave
 		}
 		bare.add(c.id, Unit{Scale: 1}, was)
 		if was != c.unit {
@@ -247,7 +247,7 @@ func (s *State) enter(c *column, bare, back *Recast) {
 	}
 }
 
-// entered brings belief k of a form to the units of columns.
+// entered applies the changes of enter to belief k of a form.
 func entered(form Form, k int, bare, back *Recast) {
 	if len(bare.IDs) > 0 {
 		form.Recast(k, bare)

@@ -7,21 +7,21 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// means are the running means of columns of numbers that are told as they are: they stand
-// for what is missing.
+// means are the running means of numeric columns that are not standardised: they replace missing
+// values.
 type means struct {
-	at   []int32 // by feature: its place in cols, -1 for none
+	at   []int32 // by feature: its index in cols, -1 for none
 	cols []mean
 	xs   []float64 // memory
-	gaps *gaps     // nil before a row lacks a number; units have them where there are any
+	gaps *gaps     // nil until a row lacks a number; kept in units if there are any
 }
 
-// mean is that of n values of feature id; standardised ones are kept by units.
+// mean is the mean of n values of feature id; those of standardised ones are kept in units.
 type mean struct {
 	id             uint32
 	n              int64
-	before         int64   // of the n: values of the fit that is continued
-	center, square float64 // means: of the values, and of the squares of those that are new
+	before         int64   // how many of the n are values of the fit that is continued
+	center, square float64 // mean of the values, and of the squares of the new ones
 }
 
 func (m *means) clone() *means {
@@ -38,7 +38,7 @@ func (m *means) size() int64 {
 	return 72 + 4*int64(cap(m.at)) + 40*int64(cap(m.cols)) + 8*int64(cap(m.xs))
 }
 
-// bare says whether there are numbers that units do not keep.
+// bare reports whether there are numbers that are not in units.
 func (s *State) bare() bool {
 	if s.units == nil {
 		return true
@@ -49,7 +49,7 @@ func (s *State) bare() bool {
 	return s.units.bare
 }
 
-// averages has the means of all numbers that the dictionary has and units does not keep.
+// averages returns the means of all numbers of the dictionary that are not in units.
 func (s *State) averages() *means {
 	if s.means == nil {
 		s.means = &means{}
@@ -75,14 +75,14 @@ func (s *State) averages() *means {
 	return m
 }
 
-// meanBefore is how many values of feature id the fit that is continued has seen, and their
+// meanBefore returns how many values of feature id the fit that is continued has seen, and their
 // mean.
 func (s *State) meanBefore(id uint32) (n int64, center float64) {
 	k := s.columnBefore(id).Mean()
 	return k.N, k.Center
 }
 
-// columnBefore is what the fit that is continued knows of feature id, nil for nothing.
+// columnBefore is what the fit that is continued knows of feature id, nil if nothing.
 func (s *State) columnBefore(id uint32) *kernels.FitColumn {
 	if int(id) >= s.plan.Named {
 		return nil
@@ -90,7 +90,7 @@ func (s *State) columnBefore(id uint32) *kernels.FitColumn {
 	return s.plan.Model.Start.Number(string(s.dict.Name(id)))
 }
 
-// fill is a row's values with means for what is missing, after they were learnt.
+// fill returns a row's values with means for missing ones; with counts it learns the means first.
 func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
 	m := s.means
 	if len(m.cols) == 0 {
@@ -127,7 +127,7 @@ func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
 	return m.xs
 }
 
-// gap is what stands for an interaction, feature id, which lacks a number in a row; false for another feature.
+// gap returns the value of interaction id in a row that lacks one of its numbers; false for other features.
 func (s *State) gap(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
 	var kept **gaps
 	if s.units != nil {
@@ -147,14 +147,14 @@ func (s *State) gap(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
 	return g.of.Value(of, fs, xs, nil, s.center), true
 }
 
-// gaps are those of the columns of a state with so many features. They do not change.
+// gaps are those of a state's columns at this number of features. They do not change.
 type gaps struct {
 	features int
 	schema   *kernels.Schema
 	of       kernels.Gaps
 }
 
-// center is the running mean of feature id, a number.
+// center is the running mean of feature id, a numeric column.
 func (s *State) center(id uint32) float64 {
 	if s.units != nil && s.units.at[id] >= 0 {
 		return s.units.cols[s.units.at[id]].Center
@@ -165,7 +165,7 @@ func (s *State) center(id uint32) float64 {
 	return 0
 }
 
-// filled is b with means for what is missing.
+// filled is b with means in place of missing values.
 func (s *State) filled(b *kernels.Batch) *kernels.Batch {
 	if len(s.averages().cols) == 0 || !slices.ContainsFunc(b.Value, func(x float64) bool { return x != x }) {
 		return b
@@ -179,8 +179,8 @@ func (s *State) filled(b *kernels.Batch) *kernels.Batch {
 	return &c
 }
 
-// meetMeans adds the values of src beyond those that both began with; id numbers its
-// features.
+// meetMeans adds the values of src that came after the common start; id maps its feature numbers to
+// those of s.
 func (s *State) meetMeans(src *State, id func(j int) int) {
 	if src.means == nil {
 		return
@@ -206,8 +206,8 @@ func (s *State) meetMeans(src *State, id func(j int) int) {
 	}
 }
 
-// scaleNote is kernels.Fit.ScaleNote of f, which has the columns of s. A family of real numbers
-// has a scale of its own, which is not known here.
+// scaleNote is kernels.Fit.ScaleNote of f, whose columns are those of s. The scale of a real-valued
+// response is not known here, so Located families have no note.
 func (s *State) scaleNote(f *kernels.Fit) string {
 	if s.means == nil || s.units != nil || s.plan.Model.Lik.Traits().Located {
 		return ""
@@ -224,7 +224,7 @@ func (s *State) scaleNote(f *kernels.Fit) string {
 	return f.ScaleNote(rms, 1)
 }
 
-// columns are the columns as a fit remembers them.
+// columns returns the columns as a fit records them.
 func (s *State) columns() []kernels.FitColumn {
 	if s.plan.Model.Options.AnyColumns {
 		return nil
@@ -258,7 +258,7 @@ func (s *State) columns() []kernels.FitColumn {
 			if c.n > 0 {
 				k := find(c.id)
 				k.Center = c.center
-				k.N = c.n + k.Missing // rows of weight 0 are none
+				k.N = c.n + k.Missing // without rows of weight 0
 			}
 		}
 	}
@@ -274,7 +274,7 @@ func (s *State) columns() []kernels.FitColumn {
 		k.N, k.Missing, k.Center, k.Scale = c.N-c.Missing+missing, missing, c.Center, c.Scale
 		k.Variance = s.plan.Fresh(s.dict, int(c.id)).Variance
 	}
-	for k := range out { // without a number yet, and so without a weight
+	for k := range out { // columns without a number yet, and so without a weight
 		if c := &out[k]; c.Kind == kernels.NumberColumn && c.N == c.Missing && math.IsNaN(c.Scale) {
 			c.Center, c.Scale = 0, 0
 		}

@@ -7,26 +7,26 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Prediction is what a state expects of a row that it has not learnt: a predictor N(Mean, Variance)
+// Prediction is what a state predicts for a row before learning it: a predictor N(Mean, Variance)
 // and the likelihood of its response.
 type Prediction struct {
 	lik.Likelihood
 	Mean, Variance float64
-	// Blind says that nothing is known yet of the unit of the responses: fewer than two
-	// different ones came.
+	// Blind reports that the unit of the responses is not known yet: fewer than two different
+	// responses came.
 	Blind bool
 }
 
-// Beyond normalFrom degrees of freedom Student's law is not told from the normal one: a quantile
-// of 95 % by 0.2 %.
+// From normalFrom degrees of freedom on the normal distribution replaces Student's t: their 95 %
+// quantiles differ by 0.2 %.
 const normalFrom = 1000
 
-// Predict is what is expected of the one row of b.
+// Predict returns the prediction for the single row of b.
 //
-// With a dispersion D that is learnt the law of the response is Student's, D integrated out, of
-// the degrees of freedom ν that D rests on, one at least (lik.Learning). Below two D is mostly
-// what the first row left it, near nothing, so that the missing ones are made up by the variance of
-// the responses so far. What the rows say of the weights is as sure as that D is small.
+// With a learnt dispersion D the response has a Student's t distribution, D integrated out, with
+// the degrees of freedom ν of D, at least one (lik.Learning). Below two, D is mostly what the first
+// row left, near zero, so the variance of the responses so far makes up for the missing degrees.
+// The precision that the rows have added to the weights is as uncertain as a small D.
 func (s *State) Predict(b *kernels.Batch) (f Prediction, err error) {
 	var m, v [1]float64
 	if err := s.Linear(b, m[:], v[:]); err != nil {
@@ -58,14 +58,14 @@ func (s *State) Predict(b *kernels.Batch) (f Prediction, err error) {
 		d = more
 	}
 	t, err := lik.New("studentt", "identity", lik.Params{Dispersion: d + f.Variance, Shape: math.Max(nu, 1)})
-	if err != nil { // beyond the numbers there are
+	if err != nil { // outside the range of floating-point numbers
 		return f, nil
 	}
 	f.Likelihood, f.Variance = t, 0
 	return f, nil
 }
 
-// asNow is Likelihood, which rows to come do not change.
+// asNow returns a snapshot of Likelihood, which later rows do not change.
 func (s *State) asNow() lik.Likelihood {
 	switch l := s.Likelihood().(type) {
 	case *lik.Sized:
@@ -77,8 +77,8 @@ func (s *State) asNow() lik.Likelihood {
 	}
 }
 
-// widened is a predictor's variance v where what the rows have added to its precision counts
-// lambda times.
+// widened is the variance v of a predictor after what the rows have added to its precision is
+// multiplied by lambda.
 func (s *State) widened(b *kernels.Batch, v, lambda float64) float64 {
 	fs, xs := b.Entries(0)
 	fs, xs, _ = s.tell(fs, xs, false)
@@ -97,5 +97,5 @@ func (s *State) widened(b *kernels.Batch, v, lambda float64) float64 {
 	return 1 / (1/prior + lambda*(1/v-1/prior))
 }
 
-// LogEvidence is that of the best belief so far.
+// LogEvidence is the log evidence of the best belief so far.
 func (s *State) LogEvidence() float64 { return s.bank[s.Best()].logZ }

@@ -5,8 +5,8 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Rule says what one row does to the belief N(m, v) of its linear predictor: the mean
-// becomes m + vα, the variance v(1 - vβ).
+// Rule determines how one row updates the belief N(m, v) of its linear predictor: the mean becomes
+// m + vα, the variance v(1 - vβ).
 type Rule interface {
 	// Name is the method's name in the fit.
 	Name() string
@@ -14,8 +14,8 @@ type Rule interface {
 	Bind(m *kernels.Model) (Update, error)
 }
 
-// Innovating is a Rule whose log densities are those of innovations, not of responses, and whose
-// noise is that of the measurement where the model gives one.
+// Innovating is a Rule whose log densities are those of innovations instead of responses, and whose
+// noise is the model's measurement noise if that is set.
 type Innovating interface{ Innovates() }
 
 func innovates(r Rule) bool {
@@ -28,17 +28,17 @@ type Update interface {
 	Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held Held)
 }
 
-// Held says what is wrong with a step.
+// Held describes what limits a step.
 type Held uint8
 
 const (
 	Free Held = iota // nothing
-	Cut              // it was held back at MaxStep
-	Sure             // it ended far from the mode of its row, by its own measure: MaxLeft
+	Cut              // its length was limited to MaxStep
+	Sure             // it ended more than MaxLeft from the mode of its row
 )
 
-// MaxLeft is how many of its own deviations a step may end from the mode of its row, as its slope and
-// curvature have it: the belief is that much too sure.
+// MaxLeft is how many standard deviations a step may end from the mode of its row, judged by slope
+// and curvature there: beyond, the belief is too certain.
 const MaxLeft = 10
 
 // ADF is assumed density filtering with the exact moments of every family: the
@@ -54,7 +54,7 @@ type exact struct{ lik.Likelihood }
 
 func (e exact) Tilt(o lik.Obs, m, v float64) (lik.Tilted, Held) { return e.Moments(o, m, v), Free }
 
-// MaxStep is the largest move of a linear predictor in one linearised step under the
-// links log and cloglog: the tangent of an exponential knows nothing of what lies a
-// factor e^5 away, and a free step would overflow.
+// MaxStep is the largest move of a linear predictor in one linearised step under the links log and
+// cloglog: the tangent of an exponential is meaningless a factor e^5 away, and an unlimited step
+// would overflow.
 const MaxStep = 5

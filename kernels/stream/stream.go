@@ -1,23 +1,21 @@
-// Package stream is what one-pass Gaussian filters have in common: rows absorbed one
-// after the other in one loop, whatever the form of the beliefs and the rule by which a
-// row changes them.
+// Package stream is the common part of one-pass Gaussian filters: one loop that absorbs rows one
+// after the other, whatever the form of the beliefs and the rule by which a row updates them.
 //
-// For a row with features x the belief gives the linear predictor s = Σ x_j w_j + offset
-// the distribution N(m, v). The Rule answers with α and β, and
+// For a row with features x the belief gives the linear predictor s = Σ x_j w_j + offset the
+// distribution N(m, v). The Rule returns α and β, and
 //
 //	μ' = μ + Σx α,  Σ' = Σ - Σx (Σx)ᵀ β
 //
-// which the Form does with what it keeps of Σ. Between rows the weights drift, by a
-// random walk or by forgetting.
+// which the Form applies to its representation of Σ. Between rows the weights drift, by a random
+// walk or by forgetting.
 //
-// Automatic process noise runs a bank of such filters side by side, one for each
-// rate of Model.NoiseGrid, over one dictionary and one reading of the rows, and beyond the
-// grid's edges while those are clearly the best (extend). The
-// answer is the filter of the largest log evidence, the innovation likelihood of its
-// rate; of counts the one that predicts best with the overdispersion it has met (spread). All
-// of them are merged and cloned, none is dropped, so that the choice is a function of the
-// rows alone. A run continued from a fit starts the grid's from
-// its beliefs. Cost: the bank's size (10 and more) times that of one filter.
+// Automatic process noise runs a bank of such filters side by side, one for each rate of
+// Model.NoiseGrid, over one dictionary and one reading of the rows, and beyond the grid's edges
+// while those are clearly the best (extend). The answer is the filter of the largest log evidence,
+// the innovation likelihood of its rate; for counts, the one that predicts best with the
+// overdispersion it has met (spread). All filters are merged and cloned, none is dropped, so that
+// the choice depends on the rows alone. A run continued from a fit starts all of them from its
+// beliefs. Cost: the bank's size (10 and more) times that of one filter.
 package stream
 
 import (
@@ -36,83 +34,83 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Plan is what the states of one model share, but for the rates of a bank that went beyond its
-// grid. Nobody changes it.
+// Plan is what the states of one model share, except for the rates of a bank extended beyond its
+// grid. It is immutable.
 type Plan struct {
 	Model  *kernels.Model
 	Rates  []float64 // of random-walk variance, one for each belief of a bank, ascending
 	Drifts bool      // weights move between rows
 	Learns bool      // the dispersion is learnt from the rows
-	Named  int       // how many features the model names; they come first
+	Named  int       // number of features that the model names; they come first
 
 	grid       [2]float64 // the ends of the rates that a bank starts with
 	rule       Rule
 	up         Update // bound to the model's own likelihood
-	noise      bool   // the rows' noise is what is learnt
+	noise      bool   // the noise of the rows is learnt
 	unitNoise  bool   // the noise is 1 in the unit of the responses
 	slow       bool
 	answers    answers
-	calibrates bool          // whether a course says how many events or counts were expected
-	predicts   bool          // log Z of a row of weight 1 is the probability of its binary response
-	linear     bool          // log Z is that of innovations under the likelihood's own noise
-	begins     int64         // rows, those of a fit continued included, before a course
+	calibrates bool          // the course compares the number of events or counts with its expectation
+	predicts   bool          // log Z of a row of weight 1 is the log probability of its binary response
+	linear     bool          // log Z is that of innovations, with the likelihood's own noise
+	begins     int64         // rows before a course, including those of a fit continued
 	names      *kernels.Dict // the features that the model names
-	head       kernels.Fit   // what all fits say alike
-	levels     bool          // the fit continued knows prior variances of columns of levels
-	startUnit  float64       // the scale of its responses' unit
+	head       kernels.Fit   // the fields that are the same in all fits
+	levels     bool          // the fit continued has prior variances of columns of levels
+	startUnit  float64       // scale of the unit of its responses
 
-	fixed map[uint32]float64 // of numbers that are standardised: fixedNamed
+	fixed map[uint32]float64 // means of known weights (fixedNamed); nil unless numbers are standardised
 }
 
-// Config says what a State is made of.
+// Config configures a State.
 type Config struct {
 	Model *kernels.Model
 	Rule  Rule
-	// Form makes the beliefs before the first row over the features that the model names,
-	// which d has, and memory for the State.
+	// Form creates the beliefs before the first row over the features that the model names, which
+	// are in d, and memory for the State.
 	Form func(p *Plan, d *kernels.Dict) (Form, *State, error)
 	// Dear says that Form.Rescale costs much more than a row (lik.Learning.Dear).
 	Dear bool
-	// Slow says that rows, merges and fits take so long that a context may end them.
+	// Slow says that rows, merges and fits take so long that a context may cancel them.
 	Slow bool
 }
 
-// State is a filter's state. The zero State is not ready: use New.
+// State is the state of a filter. The zero State is not ready: use New.
 type State struct {
 	plan *Plan
-	dict *kernels.Dict // shared with other states, which do not change it, unless own
+	dict *kernels.Dict // shared with other states, none of which changes it, unless copied
 	form Form
-	bank []member // one; with automatic noise one for each rate tried
+	bank []member // one; with automatic noise one for each rate
 	one  [1]member
 
 	begun, clock float64 // times of the start and of the latest row; NaN before the first
-	units        *units  // nil: numbers are taken as they are
-	means        *means  // of these; nil where there are none
+	units        *units  // nil if numbers are not standardised
+	means        *means  // of numbers not in units; nil if there are none
 	counted      kernels.Counted
 	n, skipped   int64
 	told         int64 // rows of weight above 0
 	late, cut    int64
 	merged       int32
-	sure         int32      // steps that are Sure, at most so many
+	sure         int32      // steps that were Sure, at most MaxInt32
 	course       *course    // nil before Plan.begins rows
-	fixed        *lik.Fixed // nil for parameters that are learnt, and before Plan.begins rows
+	fixed        *lik.Fixed // nil if the parameters are learnt, and before Plan.begins rows
 	seen         bool       // a row has come
-	counts       bool       // determined has been
+	counts       bool       // determined has run
 	copied       bool
-	moved        bool // units have
+	moved        bool // units have changed
 }
 
-// member is what belongs to one belief of the bank.
+// member is the part of a State that belongs to one belief of the bank.
 type member struct {
 	logZ     float64
-	score    float64 // log density of the rows of the course before they were learnt
+	score    float64 // log predictive density of the rows of the course
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) seen in a merge
 	learning *learning
-	counts   *spread // nil for other families
-	row      *met    // memory for the row at hand; nil where there is one member
+	counts   *spread // nil for families other than counts
+	row      *met    // memory for the current row; nil if there is one member
 }
 
-// learning is a member's own likelihood, and the rule bound to it.
+// learning is a member's own likelihood and the rule bound to it.
 type learning struct {
 	*lik.Learning
 	up      Update
@@ -121,9 +119,9 @@ type learning struct {
 
 // New returns the state before the first row.
 //
-// Errors: an automatic dispersion of a family that has none to learn by rows; learnt prior
-// variances of a form that does not learn them, or of weights that drift; those of
-// the rule and of the form; more start beliefs than MaxFeatures.
+// Errors: an automatic dispersion of a family whose dispersion cannot be learnt row by row; learnt
+// prior variances with a form that does not learn them or weights that drift; those of the rule and
+// of the form; more starting beliefs than MaxFeatures.
 func New(c Config) (*State, error) {
 	if c.Rule == nil || c.Form == nil {
 		return nil, errors.New("the stream has no rule or no form of its beliefs; packages adf and filter make both")
@@ -169,16 +167,16 @@ func New(c Config) (*State, error) {
 	return s, nil
 }
 
-// newPlan is the plan of model m, whose responses have their own scale where reply is one, and
-// the likelihood that rows learn, nil for none.
+// newPlan returns the plan of model m, whose responses have a unit of their own unless reply is
+// nil, and the likelihood that rows learn, nil for none.
 func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.Learning, err error) {
 	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
 		answers: answersOf(m.Lik), begins: courseBegins, calibrates: calibrates(m.Lik)}
-	n := int64(0) // rows of the fit that goes on
+	n := int64(0) // rows of the fit that is continued
 	if m.Start != nil {
 		n = told(m.Start)
 	}
-	if m.Options.AutoShape { // a mean of the first shape is no rival of one that learns it
+	if m.Options.AutoShape { // the mean under the first shape does not compete with a learnt shape
 		p.answers.constant, p.answers.keeper = nil, nil
 	}
 	p.begins += n
@@ -191,7 +189,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 	p.linear = innovates(c.Rule) && m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
 	if m.Options.AutoDispersion {
 		if reply != nil && !m.Lik.Traits().Gaussian {
-			p.unitNoise = true // nobody learns it from rows
+			p.unitNoise = true // not learnt from rows
 		} else if learn, err = lik.NewLearning(m.Lik, n); err != nil {
 			return nil, nil, err
 		} else {
@@ -208,7 +206,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 	return p, learn, err
 }
 
-// continueFrom counts on from a fit.
+// continueFrom sets the counts to those of a fit.
 func (s *State) continueFrom(f *kernels.Fit) {
 	s.n, s.skipped, s.told = f.N, f.Skipped, told(f)
 	s.counted = kernels.CountFrom(f.Columns)
@@ -224,7 +222,7 @@ func (s *State) continueFrom(f *kernels.Fit) {
 	s.begun = s.clock
 }
 
-// ready gives the members what each of them learns of the likelihood, and begins.
+// ready gives each member the part of the likelihood that it learns, and starts the drift.
 func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 	p := s.plan
 	if learn != nil {
@@ -232,7 +230,7 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 			learn.Drift = p.Rates[k] > 0 || p.Model.NoiseBy != nil
 			learn.Steps = learn.Steps || p.Drifts || !p.noise
 			s.bank[k].learning = p.learning(learn)
-			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of rows that were
+			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of earlier rows
 				s.bank[k].learning.Loosen(0, 0)
 			} else if f := p.Model.Start; ok && f != nil && f.Intercept && len(f.Beliefs) > 1 {
 				if rows, _ := f.Told(); rows > 2 { // loose ones have information by then
@@ -259,7 +257,7 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 	return nil
 }
 
-// rows gives the members of a bank memory for a row.
+// rows allocates the members' memory for a row.
 func (s *State) rows() {
 	if n := len(s.bank); n > 1 {
 		row := make([]met, n)
@@ -269,7 +267,7 @@ func (s *State) rows() {
 	}
 }
 
-// learning is a copy of l, and the rule for rows whose likelihood it is.
+// learning returns a copy of l, bound to the rule.
 func (p *Plan) learning(l *lik.Learning) *learning {
 	own := *p.Model
 	l = l.Clone()
@@ -281,8 +279,8 @@ func (p *Plan) learning(l *lik.Learning) *learning {
 	return &learning{Learning: l, up: up}
 }
 
-// Fresh is the prior of feature id of d that is not named by itself: that of its column where
-// it has one, of a level as the model or the fit continued knows it.
+// Fresh is the prior of feature id of d without a prior of its own: that of its column if there is
+// one, for a level as the model or the fit continued has it.
 func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 	prior := &p.Model.Prior
 	if id == 0 && !p.Model.NoIntercept {
@@ -295,7 +293,7 @@ func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 	name := d.Name(uint32(id))
 	if by := p.Model.PriorBy.OfFeature(string(name)); by != nil {
 		w.Variance = by.Variance
-	} else if p.levels && (id < p.Named || d.LevelColumn(uint32(id)) != "") { // of named ones the dictionary may not know yet
+	} else if p.levels && (id < p.Named || d.LevelColumn(uint32(id)) != "") { // the dictionary may not know the columns of named features yet
 		if v, ok := p.Model.Start.LevelVariance(name); ok {
 			w.Variance = unscaled(v, p.startUnit*p.startUnit)
 		}
@@ -303,11 +301,11 @@ func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 	return w
 }
 
-// OnePrior says whether all weights that the model does not name have one prior but the
-// intercept.
+// OnePrior reports whether all weights that the model does not name, except the intercept, have one
+// prior.
 func (p *Plan) OnePrior() bool { return len(p.Model.PriorBy) == 0 && !p.levels }
 
-// fixedNamed are the means of the weights that the model names and knows, by feature.
+// fixedNamed returns the means, by feature, of the weights that the model names and that are known.
 func (p *Plan) fixedNamed(d *kernels.Dict) map[uint32]float64 {
 	m := p.Model
 	fixed := map[uint32]float64{}
@@ -337,7 +335,7 @@ func (p *Plan) fixedNamed(d *kernels.Dict) map[uint32]float64 {
 	return fixed
 }
 
-// known is the mean of the weight of feature id of d where the prior says it.
+// known returns the mean of the weight of feature id of d if its prior variance is 0.
 func (p *Plan) known(d *kernels.Dict, id int) (mean float64, is bool) {
 	if id < p.Named {
 		mean, is = p.fixed[uint32(id)]
@@ -347,8 +345,8 @@ func (p *Plan) known(d *kernels.Dict, id int) (mean float64, is bool) {
 	return w.Mean, w.Variance == 0
 }
 
-// Best is the belief of the largest log evidence, for counts and noise that is learnt of the largest score, the
-// least drift among equals.
+// Best is the index of the belief of largest log evidence, or of largest score for counts and
+// learnt noise; of the least drift among equals.
 func (s *State) Best() int {
 	best := 0
 	for k := range s.bank {
@@ -364,13 +362,13 @@ func (b *member) merit() float64 {
 	case b.counts != nil:
 		return b.counts.score
 	case b.learning != nil && b.score != 0:
-		// The first rows are told under a noise that nobody knows yet, which drift makes up for.
+		// The first rows are scored under a noise not learnt yet, which drift makes up for.
 		return b.score
 	}
 	return b.logZ
 }
 
-// Rates are the rates of random-walk variance of the bank, and the log evidence of each.
+// Rates are the rates of random-walk variance of the bank and the log evidence of each.
 func (s *State) Rates() (rates, logZ []float64) {
 	for k := range s.bank {
 		logZ = append(logZ, s.bank[k].logZ)
@@ -378,13 +376,13 @@ func (s *State) Rates() (rates, logZ []float64) {
 	return s.plan.Rates, logZ
 }
 
-// Model is what the fit was asked for.
+// Model is the model of the state.
 func (s *State) Model() *kernels.Model { return s.plan.Model }
 
-// Rows is how many rows have been learnt, those of a fit continued included.
+// Rows is the number of rows learnt, including those of a fit continued.
 func (s *State) Rows() int64 { return s.n }
 
-// Likelihood is that of the rows: the model's, or as it has been learnt so far.
+// Likelihood is that of the rows: the model's, or as learnt so far.
 func (s *State) Likelihood() lik.Likelihood {
 	m := s.plan.Model
 	if c := s.bank[s.Best()].counts; c != nil && c.sized != nil {
@@ -408,10 +406,10 @@ func (s *State) Likelihood() lik.Likelihood {
 	return m.Lik
 }
 
-// Beliefs are the beliefs as they are kept.
+// Beliefs is the form of the beliefs.
 func (s *State) Beliefs() Form { return s.form }
 
-// Features is the dictionary that numbers the features of the batches, the state's own.
+// Features is the dictionary that numbers the features of the batches, the state's own copy.
 func (s *State) Features() *kernels.Dict {
 	if !s.copied {
 		s.dict, s.copied = s.dict.Copy(), true
@@ -419,10 +417,10 @@ func (s *State) Features() *kernels.Dict {
 	return s.dict
 }
 
-// Share makes d, which nobody changes any more, the state's dictionary: small states of
-// one model then have one dictionary together. It says false where the state has
-// features of its own. d must begin with the features of a state before its first row,
-// and the row that follows must have all of d's, in their order.
+// Share makes d, which must no longer change, the state's dictionary, so that small states of one
+// model share one. It returns false if the state has features of its own. d must begin with the
+// features of a state before its first row, and the row that follows must have all of d's, in their
+// order.
 func (s *State) Share(d *kernels.Dict) bool {
 	if s.copied || s.dict != d && s.dict != s.plan.names {
 		return false
@@ -437,26 +435,26 @@ func (s *State) Len() int { return s.dict.Len() }
 // Skip counts rows that were left out.
 func (s *State) Skip(n int64) { s.skipped += n }
 
-// Grow gives features that the dictionary has learnt their prior.
+// Grow gives features that the dictionary has gained their prior.
 // Errors: more weights than the form has memory for.
 func (s *State) Grow() error { return s.form.Grow(s.dict) }
 
-// watch gives the call under way and its long steps a Stop; defer its End. Calls that
-// are not slow have none.
+// watch gives the current call and its long steps a Stop; defer its End. Calls that are not slow
+// have none.
 func (s *State) watch(ctx context.Context) *stop.Stop {
 	halt := stop.Watch(ctx, 0)
 	s.form.Under(halt)
 	return halt
 }
 
-// Update absorbs the rows of b in order; feature numbers are those of Features.
-// With skip, bad rows are counted and left out, else the first one ends the
-// update with an error that Is kernels.ErrRow; the rows before it stay absorbed.
-// A cancelled ctx ends it with its cause, a slow form's within a row: the state is of no use then.
+// Update absorbs the rows of b in order; feature numbers are those of Features. With skip, bad rows
+// are counted and left out; otherwise the first one ends the update with an error that Is
+// kernels.ErrRow, and the rows before it stay absorbed. A cancelled ctx ends it with its cause,
+// that of a slow form within a row: the state is unusable then.
 //
-// Cost: that of the form and the rule; no allocation a row. The result depends on the
-// order of the rows unless no two of them share a weight, or the likelihood is Gaussian,
-// the form exact and nothing drifts.
+// Cost: that of the form and the rule; no allocation per row. The result depends on the order of
+// the rows unless no two of them share a weight, or the likelihood is Gaussian, the form exact and
+// nothing drifts.
 func (s *State) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	if s.plan.slow {
 		return s.updateUnder(ctx, b, skip)
@@ -488,7 +486,7 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 	defer s.rest()
 	next := s.ahead(b)
 	for i := range b.Len() {
-		if halt.Check(); halt == nil && i&15 == 15 { // small groups never ask
+		if halt.Check(); halt == nil && i&15 == 15 { // small groups never check
 			if err := stop.Cause(ctx); err != nil {
 				return err
 			}
@@ -505,7 +503,8 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 	return nil
 }
 
-// Count counts the columns of r, whose rows Update has next: those that r keeps are told of none.
+// Count counts the columns of r, whose rows come with the next Update: the rows that r keeps say nothing of
+// columns.
 func (s *State) Count(r *kernels.Rows) error {
 	if s.means == nil {
 		s.means = &means{}
@@ -513,13 +512,13 @@ func (s *State) Count(r *kernels.Rows) error {
 	return r.CountIn(&s.counted)
 }
 
-// fetchAhead is how many entries behind a row are asked for: a row of many, several of few.
+// fetchAhead is the number of entries to prefetch beyond a row: one row of many, several of few.
 const fetchAhead = 64
 
-// ahead asks for the weights of the rows that follow. Its form is nil where nothing is far.
+// ahead prefetches the weights of the rows that follow. form is nil if nothing is far.
 type ahead struct {
 	form  Far
-	asked int // entries of the batch
+	asked int // entries of the batch prefetched
 }
 
 func (s *State) ahead(b *kernels.Batch) (a ahead) {
@@ -530,7 +529,7 @@ func (s *State) ahead(b *kernels.Batch) (a ahead) {
 	return a
 }
 
-// fetch asks for what follows row i.
+// fetch prefetches what follows row i.
 func (a *ahead) fetch(b *kernels.Batch, i int) {
 	if a.form == nil || b.Row[i+1]+fetchAhead <= a.asked || a.asked >= len(b.Feature) {
 		return
@@ -542,19 +541,19 @@ func (a *ahead) fetch(b *kernels.Batch, i int) {
 	a.asked = to
 }
 
-// rest gives back memory that rows need.
+// rest releases memory that only rows need.
 func (s *State) rest() {
 	s.form.Rest()
 	s.units.rest()
 }
 
-// met is what a row does to one belief of the bank.
+// met is the update of one belief of the bank by a row.
 type met struct {
 	t    lik.Tilted
 	m, v float64
 }
 
-// row absorbs row i of b: all beliefs or none.
+// row absorbs row i of b, in all beliefs or in none.
 func (s *State) row(b *kernels.Batch, i int) error {
 	p := s.plan
 	o := b.Obs(i)
@@ -655,14 +654,14 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	return nil
 }
 
-// inUnit is a row in the unit of the responses: its rule, its shift and the log of the unit too.
+// inUnit is a row in the unit of the responses, with its rule, its shift and the log of the unit.
 func (s *State) inUnit(o lik.Obs, shift float64) (lik.Obs, Update, float64, float64) {
 	y := s.units.y
 	o = s.respond(o, shift)
 	return o, y.up, shift / y.unit.scale(), math.Log(y.unit.scale())
 }
 
-// law is the likelihood that the state was told, for responses as they are told.
+// law is the likelihood with given parameters, for responses in their unit.
 func (s *State) law() lik.Likelihood {
 	if s.units != nil && s.units.y != nil {
 		return s.units.y.lik
@@ -670,7 +669,7 @@ func (s *State) law() lik.Likelihood {
 	return s.plan.Model.Lik
 }
 
-// room is the member's memory for a row, one where it has none.
+// room is the member's memory for a row, or one if it has none.
 func (b *member) room(one *met) *met {
 	if b.row != nil {
 		return b.row
@@ -678,7 +677,7 @@ func (b *member) room(one *met) *met {
 	return one
 }
 
-// counted is o with the weight by which it counts beside the rows that the member's noise is believed of.
+// counted is o weighted relative to earlier rows, which counted under the member's believed noise.
 func (b *member) counted(o lik.Obs) lik.Obs {
 	if b.learning != nil {
 		o.Weight *= b.learning.Count()
@@ -686,7 +685,7 @@ func (b *member) counted(o lik.Obs) lik.Obs {
 	return o
 }
 
-// rule is up, or that of the likelihood which the member learns.
+// rule is up, or the rule of the likelihood that the member learns.
 func (b *member) rule(up Update) Update {
 	if b.learning != nil {
 		return b.learning.up
@@ -697,17 +696,17 @@ func (b *member) rule(up Update) Update {
 	return up
 }
 
-// overflows reports a row whose predictor is not finite.
+// overflows returns the error for a row whose predictor is not finite.
 func (s *State) overflows(r *met) error {
 	return kernels.RowError(s.because(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v)))
 }
 
-// impossible reports a row whose tilted belief is none.
+// impossible returns the error for a row whose tilted belief is not proper.
 func (s *State) impossible(o lik.Obs, r *met) error {
 	return kernels.RowError(s.because(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, r.t.LogZ)))
 }
 
-// fixes says whether rows are asked if a parameter fits them that is not learnt.
+// fixes reports whether rows are checked against a parameter that is not learnt.
 func (p *Plan) fixes() bool {
 	if t := p.Model.Lik.Traits(); t.Gaussian && !t.LogMean {
 		return !p.Learns && !p.unitNoise && (p.linear || !innovates(p.rule))
@@ -715,8 +714,8 @@ func (p *Plan) fixes() bool {
 	return !p.Model.Options.AutoShape
 }
 
-// onCourse shows a response, which the state has as o, to the course, which begins with the first
-// that has weight; r is what it does to the first member.
+// onCourse adds a response y, which is o in its unit, to the course, which begins with the first
+// that has weight; r is its update of the first member.
 func (s *State) onCourse(y, o lik.Obs, r *met) {
 	p := s.plan
 	if y.Weight > 0 && s.told >= p.begins {
@@ -743,10 +742,10 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 	}
 }
 
-// mostRescales is how often D follows what beliefs under it determine: each is nearer by far.
+// mostRescales is how often D may follow what beliefs under it determine; changes shrink fast.
 const mostRescales = 8
 
-// rescale brings belief k to its noise, by lambda, and the noise to what the belief then determines.
+// rescale scales belief k to its noise, by lambda, then the noise to what the belief determines.
 func (s *State) rescale(k int, lambda float64) {
 	if !s.plan.noise {
 		return
@@ -774,8 +773,8 @@ func (s *State) rescale(k int, lambda float64) {
 	}
 }
 
-// doubts raises the noise of belief k, and says so, where a row that comes would be told only
-// approximately by weights that leave it none.
+// doubts raises the noise of belief k, and reports whether it did, if the form would absorb a row
+// only approximately and the weights leave it almost no noise.
 func (s *State) doubts(k int, o lik.Obs, v float64) bool {
 	f, ok := s.form.(Approximate)
 	if !ok {
@@ -791,8 +790,7 @@ func (s *State) doubts(k int, o lik.Obs, v float64) bool {
 	return lambda != 1
 }
 
-// tick moves the clock to row i of b, whose features are fs, and lets the weights drift
-// up to it.
+// tick moves the clock to row i of b, whose features are fs, and lets the weights drift up to it.
 func (s *State) tick(b *kernels.Batch, i int, fs []uint32) error {
 	p := s.plan
 	from, t := s.clock, s.clock+1
@@ -800,7 +798,7 @@ func (s *State) tick(b *kernels.Batch, i int, fs []uint32) error {
 	case p.Model.HasTime:
 		t = b.Time[i]
 		if t < s.clock {
-			s.late++ // no drift for a row that comes late
+			s.late++ // a late row causes no drift
 			t = s.clock
 		} else if !special.Finite(t) {
 			return kernels.RowError(fmt.Errorf("time = %v; allowed: finite numbers", t))
@@ -816,21 +814,21 @@ func (s *State) tick(b *kernels.Batch, i int, fs []uint32) error {
 	if !p.Drifts {
 		return nil
 	}
-	if first { // with the first row the named weights start to drift
+	if first { // the named weights start to drift with the first row
 		s.form.Begin(t)
 	}
 	return s.form.Drift(from, t, fs)
 }
 
-// Linear gives mean and variance of the linear predictor of each row of b as
-// the state stands, drift up to the row's time included, for a prediction before
-// the row is learnt. The beliefs are not changed.
+// Linear computes mean and variance of the linear predictor of each row of b in the present state,
+// drift up to the row's time included, for predictions before the rows are learnt. The beliefs are
+// not changed.
 func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
 	defer s.rest()
-	if before := s.counted; b.Schema != nil && b.Schema != before.Schema() { // gaps ask for the columns before the first row
+	if before := s.counted; b.Schema != nil && b.Schema != before.Schema() { // gaps need the columns before the first row
 		s.counted.Add(&kernels.Batch{Schema: b.Schema})
 		defer func() { s.counted = before }()
 	}
@@ -859,9 +857,9 @@ func (s *State) linear(b *kernels.Batch, mean, variance []float64) error {
 // Clone returns an independent copy.
 func (s *State) Clone() *State { return s.CloneTo(nil) }
 
-// CloneTo is Clone in the memory of old, where that is not nil, another clone of s or of what s is
-// a clone of, which nobody reads any more: groups that are made, read and left are one after the
-// other in one place.
+// CloneTo is Clone in the memory of old. old is nil or another clone of s, or of the state that s
+// is a clone of, that is no longer read: groups that are made, read and discarded one after the
+// other then share one place.
 func (s *State) CloneTo(old *State) *State {
 	d := s.dict
 	if s.copied {
@@ -897,7 +895,7 @@ func (s *State) CloneTo(old *State) *State {
 	return c
 }
 
-// Size is the memory held, in bytes.
+// Size is the memory held in bytes.
 func (s *State) Size() int64 {
 	n := s.form.Size() + s.units.size() + s.means.size()
 	if s.copied {
@@ -913,19 +911,18 @@ func (s *State) Size() int64 {
 	return n
 }
 
-// Merge absorbs a state of the same model and rule that saw other rows: the product of
-// the posteriors with the shared prior counted once, Λ = Λa + Λb - Λ0, over all features
-// of both. It is exact for a Gaussian likelihood without drift where the form is, and
-// where no two rows of different states share a non-Gaussian weight; else it is the
-// usual embarrassingly parallel approximation. With drift both are brought to the later
-// time first (rows without time count on: src comes after s), and the prior counts with
-// the larger of the two drifts.
+// Merge absorbs a state of the same model and rule that saw other rows: the product of the
+// posteriors with the shared prior counted once, Λ = Λa + Λb - Λ0, over the features of both. It is
+// exact for a Gaussian likelihood without drift if the form is exact, and if no two rows of
+// different states share a non-Gaussian weight; otherwise it is the usual embarrassingly parallel
+// approximation. With drift both are first brought to the later time (rows without time continue
+// the count: src comes after s), and the prior counts with the larger of the two drifts.
 //
-// The log evidence gains log ∫ q_a q_b / p0, the overlap that the two parts lack:
-// exact where the product is, but far off when factorised beliefs of correlated
-// features fitted apart, which Summary reports.
+// The log evidence gains log ∫ q_a q_b / p0, the overlap that the two parts lack: exact if the
+// product is, but far off for factorised beliefs of correlated features fitted apart, which Summary
+// reports.
 //
-// src is not changed. After a cancelled ctx s is of no use.
+// src is not changed. After a cancelled ctx s is unusable.
 // Errors: src's features exceed a limit; the product is improper.
 func (s *State) Merge(ctx context.Context, src *State) (err error) {
 	if s.plan.slow {
@@ -945,7 +942,7 @@ func (s *State) Merge(ctx context.Context, src *State) (err error) {
 	})
 }
 
-// manyWeights is from how many on a step over all weights is not waited for when it is to end.
+// manyWeights is from how many weights on a cancelled call does not wait for a step over them.
 const manyWeights = 1 << 17
 
 func (s *State) long() bool { return s.dict.Len() >= manyWeights }
@@ -995,7 +992,7 @@ func (s *State) merge(ctx context.Context, src *State) error {
 	return nil
 }
 
-// multiply makes the beliefs of all members their product with those of src.
+// multiply replaces the beliefs of all members by their product with those of src.
 func (s *State) multiply(ctx context.Context, product Product, src *State) error {
 	for k := range s.bank {
 		if err := stop.Cause(ctx); err != nil {
@@ -1004,7 +1001,7 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 		b, o := &s.bank[k], &src.bank[k]
 		parts := int64(0)
 		apart, err := s.united(k, src, func() (float64, error) {
-			scale := [3]float64{1, 1, 1} // λ of b, of o and of where they started
+			scale := [3]float64{1, 1, 1} // λ of b, of o and of their start
 			if b.learning != nil {
 				known := product.Known(k)
 				parts = known[0] + known[1] - known[2]
@@ -1033,12 +1030,12 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 	return nil
 }
 
-// join adds up what both states count beside the beliefs, and learns the priors anew.
+// join adds up what both states hold besides the beliefs, and learns the priors anew.
 func (s *State) join(src *State, g *Merging) {
 	both := s.seen && src.seen
 	s.clock, s.begun, s.seen = g.Clock, g.Begun, s.seen || src.seen
 	from, before, logZ0, skipped := int64(0), int64(0), 0.0, int64(0)
-	if f := s.plan.Model.Start; f != nil { // the counts both continued from
+	if f := s.plan.Model.Start; f != nil { // the counts that both continued from
 		from, before, logZ0, skipped = f.N, told(f), f.LogEvidence, f.Skipped
 	}
 	s.n += src.n - from
@@ -1067,13 +1064,13 @@ func (s *State) join(src *State, g *Merging) {
 	s.cut += src.cut
 	s.sure += min(src.sure, math.MaxInt32-s.sure)
 	s.merged += src.merged
-	if both { // nothing was fitted apart else
+	if both { // otherwise nothing was fitted apart
 		s.merged++
 	}
 }
 
-// together is the clock of both states and when it began. Rows without time count on:
-// src comes after s, and s drifts through its rows.
+// together returns the clock of both states and when it began. Rows without time continue the
+// count: src comes after s, and s drifts through its rows.
 func (s *State) together(src *State) (clock, begun float64) {
 	clock, begun = s.clock, s.begun
 	switch m := s.plan.Model; {
@@ -1091,8 +1088,8 @@ func (s *State) together(src *State) (clock, begun float64) {
 	return clock, begun
 }
 
-// Each visits the beliefs in their fixed order, drift applied up to the latest
-// row; the state is not changed. A name is valid during its visit only. Cost: O(p log p).
+// Each visits the beliefs in their fixed order, with drift up to the latest row; the state is not
+// changed. A name is valid during its visit only. Cost: O(p log p).
 func (s *State) Each(ctx context.Context, visit func(name []byte, w kernels.Weight)) error {
 	return s.Read(ctx, func(each func(func([]byte, kernels.Weight) bool)) {
 		each(func(name []byte, w kernels.Weight) bool {
@@ -1102,8 +1099,8 @@ func (s *State) Each(ctx context.Context, visit func(name []byte, w kernels.Weig
 	})
 }
 
-// Read calls read with what is Each while visit gives true, which puts the beliefs in order
-// once for all its calls. A cancelled ctx ends them and Read with its cause.
+// Read calls read once with a function like Each that visits while visit returns true; the beliefs
+// are sorted once for all its calls. A cancelled ctx ends them, and Read with its cause.
 func (s *State) Read(ctx context.Context, read func(each func(visit func(name []byte, w kernels.Weight) bool))) error {
 	var sorted *reader
 	err := stop.Leave(ctx, s.long(), func() (err error) {
@@ -1130,7 +1127,7 @@ func (s *State) Read(ctx context.Context, read func(each func(visit func(name []
 	return stop.Cause(ctx)
 }
 
-// sorted is the beliefs with their order, for Read.
+// sorted returns the beliefs and their order, for Read.
 func (s *State) sorted(ctx context.Context) (*reader, error) {
 	if err := s.Grow(); err != nil {
 		return nil, err
@@ -1159,14 +1156,14 @@ func (s *State) sorted(ctx context.Context) (*reader, error) {
 	return r, nil
 }
 
-// manyBeliefs are so many that their names lie in no near cache: blocks of aBlock are read
-// side by side.
+// From manyBeliefs on the names do not fit into the near caches: blocks of aBlock are read in
+// parallel.
 const (
 	manyBeliefs = 1 << 15
 	aBlock      = 1 << 12
 )
 
-// readMany visits the beliefs in their order while visit gives true.
+// readMany visits the beliefs in their order while visit returns true.
 func (s *State) readMany(ctx context.Context, r *reader, visit func(name []byte, w kernels.Weight) bool) {
 	blocks := make([]struct {
 		text []byte
@@ -1199,19 +1196,19 @@ func (s *State) readMany(ctx context.Context, r *reader, visit func(name []byte,
 	}
 }
 
-// reader is memory for visits of beliefs: small groups come by the million.
+// reader is memory for visits of beliefs: there may be millions of small groups.
 type reader struct {
 	w     []kernels.Weight
 	name  []byte
-	dict  *kernels.Dict // whose order and names they are
+	dict  *kernels.Dict // whose order and names these are
 	order []uint32
 	names []string // in this order
 }
 
-// reader has the order of the features.
+// reader returns a reader with the order of the features.
 func (s *State) reader() *reader {
 	r := readers.Get().(*reader)
-	if s.copied || r.dict != s.dict { // one that is shared does not change
+	if s.copied || r.dict != s.dict { // a shared one does not change
 		r.order, r.names, r.dict = s.dict.Order(), nil, nil
 		if !s.copied {
 			r.dict = s.dict
@@ -1220,7 +1217,7 @@ func (s *State) reader() *reader {
 	return r
 }
 
-// done gives the memory back.
+// done releases the memory.
 func (r *reader) done() {
 	if cap(r.w) > maxReader {
 		*r = reader{}
@@ -1228,7 +1225,7 @@ func (r *reader) done() {
 	readers.Put(r)
 }
 
-// named are the names of the features in their order.
+// named returns the names of the features in their order.
 func (r *reader) named(d *kernels.Dict) []string {
 	if len(r.names) < len(r.order) {
 		r.names = make([]string, 0, len(r.order))
@@ -1242,9 +1239,9 @@ func (r *reader) named(d *kernels.Dict) []string {
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-const maxReader = 1 << 16 // weights worth keeping the memory of
+const maxReader = 1 << 16 // the most weights whose memory is worth keeping
 
-// Summary is the fit without its beliefs and covariance, of a form that has none.
+// Summary is the fit without beliefs and covariance.
 func (s *State) Summary() kernels.Fit {
 	var f kernels.Fit
 	s.summary(&f)
@@ -1252,7 +1249,7 @@ func (s *State) Summary() kernels.Fit {
 	return f
 }
 
-// summary is Summary without what is kept for a run that goes on.
+// summary is Summary without what only a continued run needs.
 func (s *State) summary(f *kernels.Fit) {
 	p, k := s.plan, s.Best()
 	b := &s.bank[k]
@@ -1279,7 +1276,7 @@ func (s *State) summary(f *kernels.Fit) {
 		}
 		if by := p.Model.PriorBy.Of(c.Name); by != nil {
 			c.Variance = by.Variance * q * q
-		} else if q != p.startUnit && c.Variance > 0 { // that of the fit continued, in its unit
+		} else if q != p.startUnit && c.Variance > 0 { // of the fit continued, in its unit
 			c.Variance = unscaled(c.Variance, p.startUnit*p.startUnit) * q * q
 		}
 	}
@@ -1300,9 +1297,9 @@ func (s *State) summary(f *kernels.Fit) {
 	f.Say(kernels.SkippedNote(f.Skipped))
 }
 
-// priorsNote is the sentence about priors of single features that the fit which is continued was given and
-// does not keep, where they are asked for again: rows that are forgotten leave weights to their priors, and the
-// prior of a weight whose unit changes is taken back and given anew.
+// priorsNote is the note on priors of single features that the continued fit was given and does not
+// keep, if they are needed again: forgetting returns weights to their priors, and a change of a
+// weight's unit removes its prior and adds it anew.
 func (s *State) priorsNote() string {
 	m := s.plan.Model
 	_, moving, given := m.Start.Kept(kernels.KeptPriors)
@@ -1312,9 +1309,9 @@ func (s *State) priorsNote() string {
 	return "the fit that this one continues was given priors of single features or columns, which a fit does not keep: weights went back to the default prior instead; give the option again"
 }
 
-// parameters notes in f what belief k learnt of dispersion and shape. That of gaussian responses
-// has the posterior of the conjugate model; of the unit of others, which is their spread, no
-// deviation is known.
+// parameters records in f what belief k learnt of dispersion and shape. The dispersion of gaussian
+// responses has the posterior of the conjugate model; for the unit of other responses, which is
+// their spread, no standard deviation is known.
 func (s *State) parameters(f *kernels.Fit, k int) {
 	b := &s.bank[k]
 	switch {
@@ -1332,8 +1329,8 @@ func (s *State) parameters(f *kernels.Fit, k int) {
 	}
 }
 
-// constant is the unit of responses, their scale being learnt, which have all been the same; nil
-// otherwise.
+// constant returns the unit of the responses if they have all been the same and their scale is
+// learnt; nil otherwise.
 func (s *State) constant() *response {
 	if s.units == nil || s.units.y == nil || s.units.y.N == 0 || s.units.y.Scale > 0 || !s.plan.Learns && !s.plan.unitNoise {
 		return nil
@@ -1364,7 +1361,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // else the rows speak of the weights
+	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))
@@ -1375,7 +1372,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 }
 
 // Fit returns the posterior with its covariance, in belief order.
-// Errors: a belief that is not finite; the form's.
+// Errors: a belief that is not finite; those of the form.
 func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 	if s.plan.slow {
 		halt := s.watch(ctx)
@@ -1444,20 +1441,20 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	return f, nil
 }
 
-// vanishes says whether weight now, w in the units of the stream, would count as known and is not.
+// vanishes reports whether the variance of now, which is w in other units, has underflowed to 0.
 func (s *State) vanishes(id uint32, now, w kernels.Weight) bool {
 	return now.Variance == 0 && (w.Variance > 0 || s.units.squareless(id))
 }
 
 var errVanished = errors.New("its variance is too small for a number; scale the features and y")
 
-// vanished is the error of a dispersion or a variance that is 0 in the units of the rows, under which a
-// weight would count as known, and is not in those of the stream.
+// vanished is the error for a dispersion or variance that is 0 in the units of the rows, under
+// which a weight would count as known, but not in those of the stream.
 func (s *State) vanished(f *kernels.Fit, k int, order []uint32) error {
 	if s.units == nil {
 		return nil
 	}
-	if f.Dispersion == 0 { // 1 where a family has none
+	if f.Dispersion == 0 { // it is 1 if a family has none
 		return errors.New("the dispersion is too small for a number; scale y")
 	}
 	if !slices.ContainsFunc(f.Beliefs, func(b kernels.Belief) bool { return b.Variance == 0 }) {

@@ -11,8 +11,8 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Unit is how a number u is told to a form: (u - Center)/Scale. Scale 0 says that every
-// number so far was Center, which is told as 0.
+// Unit is the unit in which a form is given a number u: as (u - Center)/Scale. Scale 0 means that
+// all numbers so far were equal to Center, which becomes 0.
 type Unit struct{ Center, Scale float64 }
 
 func (u Unit) of(x float64) float64 {
@@ -22,44 +22,43 @@ func (u Unit) of(x float64) float64 {
 	return (x - u.Center) / u.Scale
 }
 
-// scale is the unit's, 1 where there is none yet.
+// scale is the unit's Scale, 1 if there is none yet.
 func (u Unit) scale() float64 { return kernels.Or(u.Scale, 1) }
 
-// Numbers is how a form takes the numbers of a column.
+// Numbers is how a form represents the numbers of a column.
 type Numbers uint8
 
 const (
-	Centred Numbers = iota // less their mean, in standard deviations
+	Centred Numbers = iota // minus their mean, in standard deviations
 	Scaled                 // in standard deviations
-	Raw                    // as they are: it keeps their scale for the prior
+	Raw                    // unchanged: the form scales the prior instead
 )
 
 // Recast is a change of units of the numbers of some features.
 //
-// With ratio r = New.Scale/Old.Scale the weight of a feature becomes r times itself, and
-// the intercept gains (New.Center - Old.Center)/Old.Scale times the old one: no predictor
-// changes. Old.Scale 0 is New.Scale: there is no data on the weight yet; nor on its
-// column where Old is Unseen. The priors of
-// these weights and of the intercept are about the units in force, so that what the old
-// priors gave is taken back and the new ones are added, which is exact; with Bare they
-// stay as they came.
+// With ratio r = New.Scale/Old.Scale the weight of a feature is multiplied by r, and the intercept
+// gains (New.Center - Old.Center)/Old.Scale times the old weight: no predictor changes. Old.Scale 0
+// stands for New.Scale: there are no data on the weight yet; if Old is Unseen, there are none on
+// its column either. The priors of these weights and of the intercept are those of the units in
+// force, so the contributions of the old priors are removed and the new ones added, which is exact;
+// with Bare the beliefs are only transformed.
 type Recast struct {
 	IDs      []uint32
 	Old, New []Unit
 	Bare     bool
 
-	// Enters says that a run which goes on brings weights per number as it is to units, once;
-	// it is Bare.
+	// Enters says that a continued run converts weights per original unit to its units, once; such
+	// a Recast is Bare.
 	Enters bool
 
 	js []int // memory of Restore
 	xs []float64
 }
 
-// Unseen is the unit of a column that no row has had a number of.
+// Unseen is the unit of a column of which no row has had a number.
 var Unseen = Unit{Center: math.NaN()}
 
-// Ratio is by what the weight of feature k is multiplied.
+// Ratio is the factor by which the weight of feature k is multiplied.
 func (r *Recast) Ratio(k int) float64 {
 	if r.Old[k].Scale == 0 || r.New[k].Scale == 0 {
 		return 1
@@ -67,7 +66,7 @@ func (r *Recast) Ratio(k int) float64 {
 	return r.New[k].Scale / r.Old[k].Scale
 }
 
-// Shift is by what the old weight of feature k is multiplied to move the intercept.
+// Shift is the multiple of the old weight of feature k that the intercept gains.
 func (r *Recast) Shift(k int) float64 {
 	if math.IsNaN(r.Old[k].Center) {
 		return 0
@@ -75,9 +74,9 @@ func (r *Recast) Shift(k int) float64 {
 	return (r.New[k].Center - r.Old[k].Center) / kernels.Or(r.Old[k].Scale, r.New[k].scale())
 }
 
-// Pin is what the factor exp(-δ(s - a)²/2) does to a predictor s ~ N(m, v), as the tilt
-// that a Form absorbs, and the log of its mean. δ < 0 takes such a factor back; ok is false
-// where nothing proper would be left.
+// Pin is the effect of the factor exp(-δ(s - a)²/2) on a predictor s ~ N(m, v), as the tilt that a
+// Form absorbs, with the log of the factor's mean. δ < 0 removes such a factor; ok is false if the
+// result would not be proper.
 func Pin(m, v, delta, a float64) (t lik.Tilted, ok bool) {
 	r := 1 + delta*v
 	if !(r > 1e-12) || math.IsInf(r, 1) {
@@ -87,9 +86,9 @@ func Pin(m, v, delta, a float64) (t lik.Tilted, ok bool) {
 	return lik.Tilted{LogZ: -0.5 * (math.Log(r) + delta*e*(e/r)), Alpha: delta * e / r, Beta: delta / r, Ratio: 1 / r}, true
 }
 
-// Back is the tilt of a weight of variance v, whose mean was made ratio times itself, that makes its
-// prior p what it was: that is about weights in the unit of the responses, whichever this is. Of a weight that has
-// drifted beyond its prior it is that of the prior alone.
+// Back returns the tilt that restores the prior p of a weight of variance v after Stretch multiplied
+// its mean by ratio: the prior refers to the weight in the unit of the responses, whatever that is.
+// For a weight that has drifted beyond its prior it is the tilt of the prior alone.
 func Back(p kernels.Weight, v, ratio float64) lik.Tilted {
 	t := lik.Tilted{Ratio: 1}
 	if u := max(p.Variance, v); u > 0 {
@@ -98,17 +97,17 @@ func Back(p kernels.Weight, v, ratio float64) lik.Tilted {
 	return t
 }
 
-// Restorer is a belief whose priors Recast.Restore changes. Weights are those of a Recast by
-// their place, -1 is the intercept.
+// Restorer is a belief whose priors Recast.Restore changes. Weights have their index in the Recast,
+// -1 is the intercept.
 type Restorer interface {
 	Prior(j int) kernels.Weight
-	// Pin adds δ to the precision along the row of weights js with values xs about the mean
-	// a, and says by what the log evidence changes.
+	// Pin adds precision δ along the row of weights js with values xs about the mean a, and returns
+	// the change of the log evidence.
 	Pin(js []int, xs []float64, delta, a float64) float64
 }
 
-// Restore gives the weights of r and the intercept the priors of the new units, after the
-// weights were brought to these, and says by what the log evidence changes.
+// Restore gives the weights of r and the intercept the priors of the new units, after the weights
+// were converted to these, and returns the change of the log evidence.
 func (r *Recast) Restore(b Restorer) (logZ float64) {
 	js, xs := append(r.js[:0], -1), append(r.xs[:0], 1)
 	for k := range r.IDs {
@@ -124,7 +123,7 @@ func (r *Recast) Restore(b Restorer) (logZ float64) {
 			js, xs = append(js, k), append(xs, -s/r.Ratio(k))
 		}
 	}
-	if len(js) > 1 { // the intercept at the new centres has the prior that it had at the old ones
+	if len(js) > 1 { // the intercept at the new centres gets the prior that it had at the old ones
 		w := b.Prior(-1)
 		logZ += b.Pin(js[:1], xs[:1], 1/w.Variance, w.Mean)
 		logZ += b.Pin(js, xs, -1/w.Variance, w.Mean)
@@ -139,7 +138,7 @@ func (r *Recast) Restore(b Restorer) (logZ float64) {
 	return logZ
 }
 
-// gains is the precision that the prior of weight k gains with the new units, and about what
+// gains returns the precision that the prior of weight k adds with the new units, and about which
 // mean.
 func (r *Recast) gains(b Restorer, k int) (delta, a float64) {
 	w, q := b.Prior(k), r.Ratio(k)
@@ -151,30 +150,30 @@ const freeze = kernels.Freeze
 // units are the units of a state's numbers, and of its responses.
 type units struct {
 	cols    []column
-	at      []int32 // by feature: its column, -1 for none
-	order   []int32 // the columns by their places
-	centred bool    // there is an intercept to take up what centring moves
-	bare    bool    // there are numbers that are told as they are
+	at      []int32 // by feature: its index in cols, -1 for none
+	order   []int32 // indices of cols by place
+	centred bool    // there is an intercept to absorb what centring shifts
+	bare    bool    // there are numbers that are not standardised
 	y       *response
-	// fixed are the means of known weights, by feature, nil for none: these speak of numbers
-	// and responses as they come, so that a form is told their part as a shift.
+	// fixed are the means of known weights by feature, nil for none. They refer to numbers and
+	// responses in their original units, so a form gets their contribution as a shift.
 	fixed map[uint32]float64
-	gaps  *gaps // nil before a row lacks a number
+	gaps  *gaps // nil until a row lacks a number
 
 	*telling // nil at rest
 }
 
-// telling is memory for a row, which units at rest do not keep.
+// telling is memory for a row, which units at rest release.
 type telling struct {
-	fs   []uint32 // the row as it is told
+	fs   []uint32 // the row in the units in force
 	xs   []float64
-	here []bool // by column: the row has it
+	here []bool // by column: whether the row has it
 	r    Recast
 }
 
 var tellings = sync.Pool{New: func() any { return new(telling) }}
 
-// recast is an empty change of units.
+// recast returns an empty change of units.
 func (u *units) recast(bare bool) *Recast {
 	if u.telling == nil {
 		u.telling = tellings.Get().(*telling)
@@ -183,7 +182,7 @@ func (u *units) recast(bare bool) *Recast {
 	return &u.r
 }
 
-// rest gives back memory that rows need.
+// rest releases memory that only rows need.
 func (u *units) rest() {
 	if u != nil && u.telling != nil {
 		tellings.Put(u.telling)
@@ -195,15 +194,15 @@ func (u *units) rest() {
 type column struct {
 	kernels.ColumnStats
 	id    uint32
-	place int  // among the columns
+	place int  // position among the columns
 	unit  Unit // in force
 	how   Numbers
 }
 
-// fewColumns is how many features come at once to a small group.
+// fewColumns is the number of new features up to which their memory is one allocation.
 const fewColumns = 8
 
-// running is the unit that the statistics come to.
+// running is the unit that follows from the statistics of c.
 func (u *units) running(c *column) Unit {
 	switch {
 	case c.how == Raw:
@@ -216,8 +215,8 @@ func (u *units) running(c *column) Unit {
 	return Unit{c.Center, c.Scale}
 }
 
-// target is the unit that the statistics of a column come to. Where some rows have no number in
-// it at all, which is 0, while all others have the same one, that one is the unit.
+// target is the unit that follows from the statistics of a column. If some rows lack the column,
+// which means 0, and all others have the same number, that number is the unit.
 func (u *units) target(c *column, absent bool) Unit {
 	now := u.running(c)
 	if absent && now.Scale == 0 && now.Center != 0 {
@@ -226,7 +225,7 @@ func (u *units) target(c *column, absent bool) Unit {
 	return now
 }
 
-// clone is a copy, in the memory of old where that is not nil.
+// clone returns a copy, in the memory of old unless that is nil.
 func (u *units) clone(old *units) *units {
 	if u == nil {
 		return nil
@@ -254,7 +253,7 @@ func (u *units) size() int64 {
 	return 120 + 88*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order))
 }
 
-// number finds the columns of numbers among the features that the dictionary has learnt.
+// number finds the numeric columns among the features that the dictionary has gained.
 func (s *State) number() {
 	u := s.units
 	r, back := u.recast(true), Recast{}
@@ -295,8 +294,8 @@ func (s *State) number() {
 	s.determined()
 }
 
-// determined has the form of a run that goes on count what the rows determine as the run before
-// it did, once.
+// determined restores, once, the count of what the rows determine to that of the run before, for a
+// run that continues it.
 func (s *State) determined() {
 	if n, _, ok := s.plan.Model.Start.Kept(kernels.KeptDetermined); ok && !s.counts && s.plan.Learns {
 		if c, ok := s.form.(Counter); ok {
@@ -328,11 +327,11 @@ func (r *Recast) add(id uint32, old, now Unit) {
 	r.IDs, r.Old, r.New = append(r.IDs, id), append(r.Old, old), append(r.New, now)
 }
 
-// resume gives a column what the fit continued knows of it; false where that has the
-// weight and has not standardised it. Of columns that are open its covariance alone has the unit.
+// resume gives a column what the fit continued knows of it; false if the fit has the weight and has
+// not standardised it. With Options.AnyColumns only the fit's covariance has the unit.
 func (s *State) resume(c *column) bool {
 	if !s.knew(c) {
-		if u, inside := s.form.Unit(c.id); inside && u.Scale > 0 && u != (Unit{Scale: 1}) { // of a column that is not remembered
+		if u, inside := s.form.Unit(c.id); inside && u.Scale > 0 && u != (Unit{Scale: 1}) { // a column that is not recorded
 			c.unit = u
 			return true
 		}
@@ -345,7 +344,7 @@ func (s *State) resume(c *column) bool {
 	return true
 }
 
-// plain brings all numbers of the form, which is a copy, to themselves.
+// plain converts all numbers of form, which is a copy, to their original units.
 func (s *State) plain(form Form) {
 	r := Recast{Bare: true}
 	for _, c := range s.units.cols {
@@ -358,7 +357,7 @@ func (s *State) plain(form Form) {
 	}
 }
 
-// due says whether a column's unit is to follow its statistics at row n.
+// due reports whether a column's unit is to follow its statistics at row n.
 func due(n int64, old, now Unit) bool {
 	switch {
 	case now.Scale == 0 || old == now:
@@ -372,8 +371,8 @@ func due(n int64, old, now Unit) bool {
 	return n <= freeze || q > 2 || q < 0.5
 }
 
-// tell is a row in the units in force, after what it changes about them, and its part of
-// known weights in the unit of the responses as they come.
+// tell returns a row in the units in force, after the changes that it makes to them, and the
+// contribution of known weights in the original unit of the responses.
 func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float64, float64) {
 	u := s.units
 	if len(u.at) < s.dict.Len() {
@@ -389,8 +388,8 @@ func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float6
 	return s.inUnits(fs, xs)
 }
 
-// because is err, of a belief or a predictor that is no number, or what it comes from: the
-// first numbers in the order of the columns, or the responses, whose unit has no square.
+// because returns err, of a belief or predictor that is not finite, or its cause: the first numbers
+// in the order of the columns, or the responses, whose unit has no finite positive square.
 func (s *State) because(err error) error {
 	if s.units == nil {
 		return err
@@ -406,12 +405,12 @@ func (s *State) because(err error) error {
 	return err
 }
 
-// far says whether numbers, or the unit that they are in, have no square.
+// far reports whether the square of the numbers or of their unit overflows or underflows.
 func far(c *kernels.ColumnStats, u Unit) bool {
 	return !design.Squares(c.Center, c.Scale) || !math.IsNaN(u.Center) && !design.Squares(u.Center, u.Scale)
 }
 
-// squareless says whether feature id is a column of numbers in a unit, which have no square.
+// squareless reports whether feature id is a column in a unit, for which far holds.
 func (u *units) squareless(id uint32) bool {
 	if int(id) >= len(u.at) || u.at[id] < 0 {
 		return false
@@ -432,7 +431,7 @@ func (u *units) learn(fs []uint32, xs []float64) {
 	}
 }
 
-// follow brings the units that are due to the statistics.
+// follow updates the units that are due to the statistics.
 func (s *State) follow() {
 	u := s.units
 	n := s.told + 1
@@ -448,8 +447,8 @@ func (s *State) follow() {
 	s.recast(r)
 }
 
-// recast brings the form to other units. What rows say under another prior is told by the noise
-// that is believed now: it belongs to the evidence where that noise was theirs throughout.
+// recast converts the form to other units. The evidence of the change of prior depends on the noise
+// believed now, and is added only if that is given: it was then the same for all rows.
 func (s *State) recast(r *Recast) {
 	if len(r.IDs) == 0 {
 		return
@@ -471,8 +470,8 @@ func (s *State) recast(r *Recast) {
 	}
 }
 
-// inUnits is a row in the units in force. A number that is missing is the mean of its
-// column, or in an interaction what Gaps say; one that a row does not have at all is 0.
+// inUnits returns a row in the units in force. A missing number is the mean of its column or, in an
+// interaction, the value that Gaps give; a column that a row does not have is 0.
 func (s *State) inUnits(fs []uint32, xs []float64) ([]uint32, []float64, float64) {
 	u := s.units
 	u.recast(true)
@@ -503,7 +502,7 @@ func (s *State) inUnits(fs []uint32, xs []float64) ([]uint32, []float64, float64
 				x = c.Center
 			}
 			if c.how == Raw {
-				if c.unit.Scale == 0 { // nothing can be said of its weight
+				if c.unit.Scale == 0 { // the weight cannot be learnt yet
 					continue
 				}
 			} else {
@@ -524,15 +523,15 @@ func (s *State) inUnits(fs []uint32, xs []float64) ([]uint32, []float64, float64
 type response struct {
 	kernels.ColumnStats
 	unit Unit
-	up   Update         // the rule for responses as they are told
-	lik  lik.Likelihood // theirs, where their noise is a given one
-	owed float64        // rows, by weight, whose density lacks a unit that is not known yet
+	up   Update         // the rule for responses in their unit
+	lik  lik.Likelihood // of responses in their unit, if their noise is given
+	owed float64        // weight of the rows whose density lacks the log of a unit not known yet
 
 	begun     kernels.ColumnStats // of the fit that is continued
 	begunUnit Unit
 }
 
-// scale is that of the unit, 1 where there is none.
+// scale is the scale of the unit, 1 if there is none.
 func (r *response) scale() float64 {
 	if r == nil {
 		return 1
@@ -540,16 +539,16 @@ func (r *response) scale() float64 {
 	return r.unit.scale()
 }
 
-// given says whether the noise is a number in the unit of the responses as they come.
+// given reports whether the noise is a number in the original unit of the responses.
 func (s *State) given() bool { return !s.plan.Learns && !s.plan.unitNoise }
 
-// unitOfNoise is the deviation of a given noise: a unit before the responses have one.
+// unitOfNoise is the standard deviation of a given noise, a unit until the responses have one.
 func (s *State) unitOfNoise() float64 {
 	return math.Sqrt(s.plan.Model.Lik.(lik.Dispersed).Dispersion())
 }
 
-// respond is a row as it is told, after what its response, less the known part of its
-// predictor, changes about the unit of the responses.
+// respond returns a row in the unit of the responses, after the change that its response, less the
+// known part of its predictor, makes to that unit.
 func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 	y := s.units.y
 	if !(o.Weight > 0) {
@@ -575,7 +574,7 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 		y.unit.Scale = s.unitOfNoise()
 		s.bind()
 	}
-	if y.unit.Scale == 0 { // it is what is known of the predictor beside the center
+	if y.unit.Scale == 0 { // the response is what is known of the predictor besides the center
 		y.owed += o.Weight
 		o.Y = shift
 		return o
@@ -584,8 +583,8 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 	return o
 }
 
-// reply makes now the unit of the responses: weights become ratio times themselves, the
-// intercept moves, and all priors are those of the new unit.
+// reply makes now the unit of the responses: weights are multiplied by ratio, the intercept moves,
+// and all priors are those of the new unit.
 func (s *State) reply(now Unit) {
 	y := s.units.y
 	old := y.unit
@@ -598,9 +597,9 @@ func (s *State) reply(now Unit) {
 	for k := range s.bank {
 		b := &s.bank[k]
 		d := s.believed(k)
-		// Noise that is 1 in the unit stays as it was, unless the unit was none to go by.
+		// Earlier rows keep their noise, except a noise of 1 in a unit that was meaningless.
 		if ratio != 1 && !(s.plan.unitNoise && math.Abs(math.Log(ratio)) > farUnit) {
-			s.change(k, d, d*ratio*ratio, func() float64 { // the prior is another, as if the noise were
+			s.change(k, d, d*ratio*ratio, func() float64 { // the prior changes as if the noise did
 				s.form.Rescale(k, 1/(ratio*ratio))
 				return math.NaN()
 			})
@@ -625,16 +624,16 @@ func (s *State) reply(now Unit) {
 	s.bind()
 }
 
-// farUnit is by how much the logarithm of a unit changes where the one before was that of a few
-// responses which all but agree, or are all but 0: a factor of four.
+// farUnit is the change of a unit's logarithm, a factor of four, above which the old unit is taken
+// to be that of a few responses that were nearly equal or nearly 0.
 const farUnit = 2 * math.Ln2
 
-// lift moves the intercept of belief k by shift, and its prior back to where it was.
+// lift moves the intercept of belief k by shift, but not its prior.
 func (s *State) lift(k int, shift float64) {
 	s.form.Lift(k, shift)
 	one := []float64{1}
 	id := []uint32{0}
-	for j := 0; j <= k; j++ { // forms read a row with the first
+	for j := 0; j <= k; j++ { // forms read a row with the first belief
 		_, v := s.form.Predict(j, id, one, 0)
 		if j == k && v > 0 {
 			s.form.Absorb(k, id, one, v, lik.Tilted{Alpha: -shift / s.plan.Fresh(s.dict, 0).Variance, Ratio: 1})
@@ -642,7 +641,7 @@ func (s *State) lift(k int, shift float64) {
 	}
 }
 
-// bind makes the rule for responses as they are told, where their noise is a given one.
+// bind binds the rule for responses in their unit, with the given noise or that of the unit.
 func (s *State) bind() {
 	y := s.units.y
 	scale := y.unit.scale()
@@ -661,10 +660,9 @@ func (s *State) bind() {
 	y.up, y.lik = up, own.Lik
 }
 
-// standardised is m as its form is to have it, and the unit of its responses where they
-// have one. A fit that is continued goes on as it began: its columns as they were, its
-// responses in the unit that it has; where that is not known they are taken as they come, under
-// the prior that the fit has come to.
+// standardised returns m as its form needs it, and the unit of its responses if they have one. A
+// continued fit goes on as it began: its columns unchanged, its responses in its unit; if that is
+// not known they stay in their original unit, under the prior that the fit has arrived at.
 func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	f := m.Start
 	if f != nil && f.Standardized() != m.Options.Standardize {
@@ -694,7 +692,7 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	return &c, r
 }
 
-// prior is a prior in the unit of the responses as they come.
+// prior converts a prior to the original unit of the responses.
 func (u *units) prior(p *kernels.Prior) {
 	q := u.responses()
 	p.Mean *= q
@@ -702,8 +700,8 @@ func (u *units) prior(p *kernels.Prior) {
 	p.InterceptVariance = numbers(p.InterceptVariance, p.InterceptVariance*(q*q))
 }
 
-// numbers is a variance v in another unit, w, where that leaves the numbers there are, at their
-// end: a flat prior stays flat, and one that is not 0 stays that.
+// numbers is w, the variance v in another unit, limited to the range of positive numbers if v is
+// positive: a flat prior stays flat, and a variance above 0 stays above 0.
 func numbers(v, w float64) float64 {
 	if v > 0 {
 		return min(max(w, math.SmallestNonzeroFloat64), math.MaxFloat64)
@@ -711,7 +709,7 @@ func numbers(v, w float64) float64 {
 	return w
 }
 
-// responses is the scale of the responses' unit, 1 for none.
+// responses is the scale of the responses' unit, 1 if there is none.
 func (u *units) responses() float64 {
 	if u == nil || u.y == nil {
 		return 1
@@ -719,7 +717,7 @@ func (u *units) responses() float64 {
 	return u.y.unit.scale()
 }
 
-// original is the belief of feature id for responses as they come.
+// original returns the belief w of feature id for responses in their original unit.
 func (u *units) original(id uint32, w kernels.Weight) kernels.Weight {
 	if u == nil || u.y == nil {
 		return w
@@ -736,7 +734,7 @@ func (u *units) original(id uint32, w kernels.Weight) kernels.Weight {
 	return w
 }
 
-// restore brings the posterior of f, whose beliefs are of these features, to responses as they come.
+// restore converts the posterior of f, whose beliefs are of these features, to the original responses.
 func (u *units) restore(f *kernels.Fit, order []uint32) {
 	if u == nil || u.y == nil {
 		return
@@ -749,7 +747,7 @@ func (u *units) restore(f *kernels.Fit, order []uint32) {
 	case gauss.Arrowhead:
 		if u.centred { // an intercept that is learnt
 			c.Arrow().SetResponse(u.y.unit.Center, u.y.unit.Scale, u.y.Center, u.y.Scale)
-		} else { // which would have the unit
+		} else { // otherwise the intercept would have the unit
 			c.Arrow().Stretch(q)
 		}
 	case gauss.Full:
@@ -767,7 +765,7 @@ func (u *units) restore(f *kernels.Fit, order []uint32) {
 	}
 }
 
-// linearIn is Linear of rows as they are told.
+// linearIn is Linear with rows in the units in force.
 func (s *State) linearIn(b *kernels.Batch, mean, variance []float64) error {
 	var told kernels.Batch
 	told.Reset()
@@ -795,8 +793,8 @@ func (s *State) linearIn(b *kernels.Batch, mean, variance []float64) error {
 	return nil
 }
 
-// leave is a form for the fit: one that does not keep units has the weights per number as
-// it is, under the prior of the units that the statistics have come to.
+// leave returns a form for the fit: one that does not keep units has the weights per original unit,
+// under the prior of the units that the statistics have arrived at.
 func (s *State) leave() Form {
 	if len(s.units.at) < s.dict.Len() {
 		s.number()
@@ -827,8 +825,8 @@ func (s *State) leave() Form {
 	return form
 }
 
-// meet brings s and a copy of src, whose features are numbered by g, to common units:
-// those of one where the other has no rows, else what the statistics of both come to.
+// meet converts s and a copy of src, whose features are numbered by g, to common units: those of
+// one if the other has no rows, otherwise those of their joint statistics.
 func (s *State) meet(src *State, g *Merging) (*State, error) {
 	src = src.Clone()
 	if err := src.Grow(); err != nil {
@@ -927,7 +925,7 @@ func (s *State) meetResponses(src *State) {
 	}
 }
 
-// adopt makes now the unit of the responses, which there may be none of yet.
+// adopt makes now the unit of the responses, which may have none yet.
 func (s *State) adopt(now Unit) {
 	switch y := s.units.y; {
 	case now == y.unit:
@@ -939,8 +937,8 @@ func (s *State) adopt(now Unit) {
 	}
 }
 
-// knew gives a column the statistics and the unit of the fit continued; false where that has
-// not standardised it.
+// knew gives a column the statistics and the unit of the fit continued; false if the fit has not
+// standardised it.
 func (s *State) knew(c *column) bool {
 	k := s.columnBefore(c.id)
 	if k == nil || math.IsNaN(k.Scale) {
@@ -958,7 +956,7 @@ func (s *State) knew(c *column) bool {
 	return true
 }
 
-// began is the unit of a column in the fit continued, which the form may have left.
+// began is the unit of a column in the fit continued, which the form may have changed since.
 func (s *State) began(c *column) Unit {
 	f := s.plan.Model.Start
 	if f.Covariance.Form != gauss.Arrowhead {
