@@ -1,19 +1,16 @@
-// Package adf is assumed density filtering: one pass over the rows, one Gaussian
-// per weight, all of them tied to a small dense block (NewTied), or factorised.
+// Package adf is assumed density filtering: one pass over the rows, one Gaussian per weight, all of
+// them tied to a small dense block (NewTied) or factorised (New).
 //
-// Of factorised beliefs:
-//
-// For a row with linear predictor s = Σ x_j w_j + offset the belief gives
-// s ~ N(m, v), m = Σ x_j μ_j + offset, v = Σ x_j² σ_j². The tilted moments of s
-// under p(y | s) are shared back over the weights of the row,
+// With factorised beliefs, a row with linear predictor s = Σ x_j w_j + offset has s ~ N(m, v),
+// m = Σ x_j μ_j + offset, v = Σ x_j² σ_j². The tilted moments of s under p(y | s) are distributed
+// over the weights of the row,
 //
 //	μ_j += x_j σ_j² α          α =  ∂ log Z / ∂m
 //	σ_j² -= (x_j σ_j²)² β      β = -∂² log Z / ∂m²
 //
-// which is the one-step unscented Kalman filter of Zoeter (2007), section 2,
-// eq. 17: with a_j = x_j σ_j² / v the change of the predictor's mean and
-// variance is shared as a_j and a_j². Between rows the weights drift as a random
-// walk, applied when a weight is next touched.
+// which is the one-step unscented Kalman filter of Zoeter (2007), section 2, eq. 17: with a_j = x_j
+// σ_j² / v the change of the predictor's mean is distributed as a_j and that of its variance as
+// a_j². Between rows the weights drift as a random walk, applied when a weight is next used.
 package adf
 
 import (
@@ -30,8 +27,8 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// New returns the filter's state before the first row. A row costs O(non-zeros).
-// Errors: automatic process noise beside forgetting; those of stream.New.
+// New returns the state of the filter before the first row. A row costs O(non-zeros).
+// Errors: automatic process noise with forgetting; those of stream.New.
 func New(m *kernels.Model) (*stream.State, error) {
 	m = m.Complete()
 	if m.Options.AutoNoise && m.Forgets() {
@@ -44,38 +41,38 @@ func New(m *kernels.Model) (*stream.State, error) {
 type factors struct {
 	*start
 	w    []kernels.Weight // of the first belief
-	meet bool             // a row has tied weights, which the beliefs do not tell
-	ties bool             // the row last predicted does, where the dispersion is learnt
-	rest *rest            // nil where there is one belief, no drift, nothing learnt and one prior
+	meet bool             // a row has correlated weights, which the beliefs do not represent
+	ties bool             // the row last predicted does so; only if the dispersion is learnt
+	rest *rest            // nil with one belief, no drift, nothing learnt and one prior
 }
 
-// start is what the beliefs of one model began with. Nobody changes it.
+// start is what the beliefs of one model began with. It is immutable.
 type start struct {
 	plan  *stream.Plan
 	prior []kernels.Weight // of the named features
-	base  []kernels.Weight // where they started; nil where that is the prior
+	base  []kernels.Weight // starting beliefs; nil if they are the prior
 }
 
-// rest is what factors have beside one mean and variance a weight.
+// rest is what factors hold besides one mean and variance per weight.
 type rest struct {
 	more    [][]kernels.Weight // of the other beliefs of the bank
-	touched []float64          // with drift: when each weight was last brought forward, NaN = not yet
-	drifted [][]float64        // with drift, by belief: how much variance it has added to each weight in all
+	touched []float64          // with drift: when each weight was last brought forward, NaN if not yet
+	drifted [][]float64        // with drift, by belief: the total variance it has added to each weight
 	now     float64            // with drift: the time of the last row
-	known   []int64            // by belief, where the dispersion is learnt
+	known   []int64            // by belief, if the dispersion is learnt
 	dict    *kernels.Dict
 	scale   []float64 // by feature: the scale of its numbers, 0 for none
 }
 
-// only says whether there is one belief without drift and what is learnt.
+// only reports whether there is one belief, without drift and learning.
 func (r *rest) only() bool {
 	return r.more == nil && r.touched == nil && r.drifted == nil && r.known == nil
 }
 
-// few is how many weights lie beside their state.
+// few is the number of weights stored with their state.
 const few = 4
 
-// small is a state of few weights, one allocation.
+// small is a state of few weights in one allocation.
 type small struct {
 	state stream.State
 	factors
@@ -98,7 +95,7 @@ func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, er
 	put(c.prior, m.Priors)
 	if m.Start != nil {
 		c.base = slices.Clone(c.prior)
-		put(c.base, m.Start.Beliefs) // a posterior knows better than a prior
+		put(c.base, m.Start.Beliefs) // a posterior overrides a prior
 	}
 	s := &small{factors: factors{start: c}}
 	f := &s.factors
@@ -122,7 +119,7 @@ func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, er
 	return f, &s.state, nil
 }
 
-// from is where the named features started.
+// from returns the starting beliefs of the named features.
 func (c *start) from() []kernels.Weight {
 	if c.base != nil {
 		return c.base
@@ -130,7 +127,7 @@ func (c *start) from() []kernels.Weight {
 	return c.prior
 }
 
-// first is where feature id started: the prior that parts of a run share.
+// first is the starting belief of feature id: the prior that parts of a run share.
 func (f *factors) first(id int) kernels.Weight {
 	if w := f.from(); id < len(w) {
 		return w[id]
@@ -146,8 +143,8 @@ func (f *factors) fresh(id int) kernels.Weight {
 	return f.plan.Fresh(f.rest.dict, id)
 }
 
-// target is the prior of feature id, to which forgetting returns it. That of numbers is
-// about them in their scale.
+// target is the prior of feature id, to which forgetting returns it. For numbers it is the prior of
+// the weight in their scale, converted to the original numbers.
 func (f *factors) target(id int) kernels.Weight {
 	w := f.prior0(id)
 	if s := f.unit(id); s > 0 {
@@ -157,7 +154,7 @@ func (f *factors) target(id int) kernels.Weight {
 	return w
 }
 
-// unit is the scale of feature id's numbers, 0 for none.
+// unit is the scale of feature id's numbers, 0 if there is none.
 func (f *factors) unit(id int) float64 {
 	if f.rest == nil || id >= len(f.rest.scale) {
 		return 0
@@ -165,14 +162,14 @@ func (f *factors) unit(id int) float64 {
 	return f.rest.scale[id]
 }
 
-// Numbers implements stream.Form: the numbers are as they are, for a belief of independent
-// weights at another centre is none at theirs.
+// Numbers implements stream.Form: numbers are not transformed, because a factorised belief at
+// another centre would not be factorised at the original one.
 func (f *factors) Numbers(uint32) stream.Numbers { return stream.Raw }
 
 // Unit implements stream.Form.
 func (f *factors) Unit(uint32) (stream.Unit, bool) { return stream.Unit{}, false }
 
-// Recast implements stream.Form: it adds what the priors gain.
+// Recast implements stream.Form: it adds the change of the priors.
 func (f *factors) Recast(k int, r *stream.Recast) (logZ float64) {
 	if f.rest == nil {
 		f.rest = &rest{}
@@ -207,7 +204,7 @@ func (f *factors) Recast(k int, r *stream.Recast) (logZ float64) {
 	return logZ
 }
 
-// prior0 is the prior of feature id about numbers in their scale.
+// prior0 is the prior of feature id for numbers in their scale.
 func (f *factors) prior0(id int) kernels.Weight {
 	if id < len(f.prior) {
 		return f.prior[id]
@@ -231,7 +228,7 @@ func (f *factors) Stretch(k int, ratio float64) {
 // Lift implements stream.Form.
 func (f *factors) Lift(k int, shift float64) { (*f.weights(k))[0].Mean += shift }
 
-// weights are those of belief k.
+// weights returns the weights of belief k.
 func (f *factors) weights(k int) *[]kernels.Weight {
 	if k == 0 {
 		return &f.w
@@ -261,7 +258,7 @@ func (f *factors) Grow(d *kernels.Dict) error {
 	return nil
 }
 
-// unborn makes room for the drift of n features.
+// unborn allocates the drift of n features.
 func (f *factors) unborn(n int) {
 	r := f.rest
 	for len(r.touched) < n {
@@ -289,8 +286,8 @@ func (f *factors) Drift(_, to float64, fs []uint32) error {
 	return nil
 }
 
-// bring has the drift that these features have not met yet, in the units that it was in, before
-// something else happens to them than a row: a run that goes on from a fit has it by then too.
+// bring applies the drift that these features have not received yet, in the units that it was in,
+// before they change other than by a row: a run continued from a fit has it by then, too.
 func (f *factors) bring(ids []uint32) {
 	if !f.plan.Drifts {
 		return
@@ -300,7 +297,7 @@ func (f *factors) bring(ids []uint32) {
 	}
 }
 
-// bringAll is bring of all features.
+// bringAll is bring for all features.
 func (f *factors) bringAll() {
 	if !f.plan.Drifts {
 		return
@@ -335,7 +332,7 @@ func (f *factors) advance(id int, t float64) {
 	}
 }
 
-// forward is feature id under belief k at time t, and the variance drift added.
+// forward returns feature id under belief k at time t, and the variance that drift added.
 func (f *factors) forward(k, id int, t float64) (w kernels.Weight, added float64) {
 	w = (*f.weights(k))[id]
 	dt := t - f.rest.touched[id]
@@ -359,7 +356,7 @@ func (f *factors) forward(k, id int, t float64) (w kernels.Weight, added float64
 	return w, added
 }
 
-// forget is the belief w after dt of forgetting towards its prior p.
+// forget is belief w after forgetting towards its prior p for time dt.
 func (f *factors) forget(w, p kernels.Weight, dt float64) kernels.Weight {
 	if w.Variance == 0 || p.Variance == 0 {
 		return w
@@ -369,7 +366,7 @@ func (f *factors) forget(w, p kernels.Weight, dt float64) kernels.Weight {
 	return kernels.Weight{Mean: p.Mean + l*(w.Mean-p.Mean)/(w.Variance*lam), Variance: 1 / lam}
 }
 
-// nearWeights is how many weights the near caches hold.
+// nearWeights is the number of weights that fit into the near caches.
 const nearWeights = 1 << 15
 
 // Fetch implements stream.Far.
@@ -400,8 +397,7 @@ func (f *factors) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v
 // Loose implements stream.Loose: the weights of a row stay independent.
 func (f *factors) Loose() bool { return f.ties }
 
-// Absorb implements stream.Form: the weights of a row take their parts of its tilted
-// moments.
+// Absorb implements stream.Form: it distributes the tilted moments over the row's weights.
 func (f *factors) Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilted) {
 	learns := f.plan.Learns
 	if learns {
@@ -447,7 +443,7 @@ func (f *factors) Extend(p *stream.Plan, at, from int) error {
 // Rest implements stream.Form.
 func (f *factors) Rest() {}
 
-// among is how many of the weights fs the data determine, in units of lik.Determined.
+// among is the number of the weights fs that the data determine, in units of lik.Determined.
 func (f *factors) among(k int, fs []uint32) (known int64) {
 	w := *f.weights(k)
 	for _, id := range fs {
@@ -459,10 +455,10 @@ func (f *factors) among(k int, fs []uint32) (known int64) {
 // Known implements stream.Form.
 func (f *factors) Known(k int) int64 { return f.rest.known[k] }
 
-// Determined implements stream.Form: the count is kept with every change.
+// Determined implements stream.Form: the count is updated with every change.
 func (f *factors) Determined(k int) int64 { return f.rest.known[k] }
 
-// count counts all weights of belief k that the data determine.
+// count recounts the weights of belief k that the data determine.
 func (f *factors) count(k int) {
 	if f.plan.Learns {
 		f.rest.known[k] = f.Count(k)
@@ -490,8 +486,8 @@ func (f *factors) Rescale(k int, lambda float64) {
 	f.count(k)
 }
 
-// rescaled is Λ0 + λ(Λ - Λ0) for a belief w of prior p. A weight that drifted past its
-// prior has nothing of the data's to multiply.
+// rescaled is Λ0 + λ(Λ - Λ0) for a belief w with prior p. A weight that drifted past its prior has
+// no contribution of the data to multiply.
 func rescaled(w, p kernels.Weight, lambda float64) kernels.Weight {
 	if !(w.Variance < p.Variance) || w.Variance == 0 {
 		return w
@@ -597,7 +593,7 @@ func (f *factors) Reserve(int64, string) (*memory.Grant, error) { return nil, ni
 // Under implements stream.Form: no step is long.
 func (f *factors) Under(*stop.Stop) {}
 
-// meet says whether a row ties weights: two or more of them are uncertain and not times 0.
+// meet reports whether a row correlates weights: two or more uncertain ones have values other than 0.
 func meet(w []kernels.Weight, fs []uint32, xs []float64) bool {
 	n := 0
 	for e, id := range fs {
@@ -616,10 +612,10 @@ func (f *factors) Status(int) string {
 	return ""
 }
 
-// product is that of f and o.
+// product is the product of f and o.
 type product struct {
 	f, o  *factors
-	start *factors // in the units of both, where numbers have one
+	start *factors // in the units of both, if numbers have units
 	*stream.Merging
 }
 
@@ -651,7 +647,7 @@ func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error
 
 // Known implements stream.Product.
 func (p *product) Known(k int) (known [3]int64) {
-	if !p.Seen { // there is nothing to bring together
+	if !p.Seen { // nothing to multiply
 		return known
 	}
 	known[0], known[1] = p.f.Known(k), p.o.Known(k)
@@ -704,7 +700,7 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 		own[id] = w
 		logZ += c
 		if f.plan.Learns && s.Variance > 0 && w.Variance > 0 {
-			// log ∫ q_a q_b / p0 without its determinants, nor what it says of the prior
+			// log ∫ q_a q_b / p0 without its determinants and its part from the prior
 			far := math.Log(w.Variance/a.Variance) + math.Log(s.Variance/q.Variance) - 2*c
 			t := f.target(id)
 			apart += far + (strain(a, t) + strain(q, t) - strain(s, t) - strain(w, t))
@@ -716,7 +712,7 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 	return logZ, apart, conflict, nil
 }
 
-// otherAt is the time, as the other counts, that both are brought to.
+// otherAt is the time, on the other's clock, to which both are brought.
 func (p *product) otherAt() float64 {
 	if p.f.plan.Model.HasTime {
 		return p.Clock
@@ -724,7 +720,7 @@ func (p *product) otherAt() float64 {
 	return p.OtherNow
 }
 
-// copyBelief makes own belief k the other's: a state without a row is where the other started.
+// copyBelief sets own belief k to the other's: a state without rows is at the other's start.
 func (p *product) copyBelief(k int) {
 	f, o := p.f, p.o
 	own, at := *f.weights(k), p.otherAt()
@@ -741,18 +737,18 @@ func (p *product) copyBelief(k int) {
 	}
 }
 
-// mergeBlock is how many weights are worth a goroutine.
+// mergeBlock is the number of weights worth a goroutine.
 const mergeBlock = 1 << 14
 
-// plain is Multiply where nothing drifts and nothing is learnt: large parts of the weights
-// side by side, the evidence summed up in their order.
+// plain is Multiply without drift and learning: large blocks of weights are multiplied in parallel,
+// and the evidence is summed in their order.
 func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err error) {
 	const block = mergeBlock
 	other := *p.o.weights(k)
 	gain := make([]float64, min(len(other), 4*block))
 	type part struct {
 		conflict float64
-		bad      int // the first weight without a product, -1 for none
+		bad      int // the first weight without a proper product, -1 for none
 	}
 	for lo := 0; lo < len(other); lo += len(gain) {
 		n := min(len(gain), len(other)-lo)
@@ -760,7 +756,7 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 		dense.Each(len(parts), func(i int) {
 			from, to := i*block, min((i+1)*block, n)
 			parts[i].bad = -1
-			var known [256]kernels.Weight // own ones, read together, so that their misses overlap
+			var known [256]kernels.Weight // own weights, read together, so that their cache misses overlap
 			for ; from < to && parts[i].bad < 0; from += len(known) {
 				some := gain[from:min(from+len(known), to)]
 				parts[i].conflict, parts[i].bad = p.someOf(k, lo+from, some, known[:len(some)], parts[i].conflict)
@@ -779,9 +775,9 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 	return logZ, 0, conflict, nil
 }
 
-// someOf is plain for the weights of the other from number lo on, as many as gain, which becomes
-// what each adds to the evidence. a is room for the own ones. bad is the first that has no
-// product, -1 for none; conflict is the largest so far.
+// someOf is plain for len(gain) weights of the other from number lo on. It sets gain to the change
+// of the evidence by each; a is memory for the own weights. bad is the first weight without a
+// proper product, -1 for none; conflict is the largest so far.
 func (p *product) someOf(k, lo int, gain []float64, a []kernels.Weight, conflict float64) (_ float64, bad int) {
 	own, other := *p.f.weights(k), (*p.o.weights(k))[lo:lo+len(gain)]
 	a = a[:len(gain)]
@@ -809,15 +805,15 @@ func (p *product) someOf(k, lo int, gain []float64, a []kernels.Weight, conflict
 	return conflict, -1
 }
 
-// improper is the error of weight j of the other part, which has no product with the own one.
+// improper is the error for weight j of the other part, whose product with the own one is improper.
 func (p *product) improper(k, j int) error {
 	id := p.ID(j)
 	return fmt.Errorf("feature %q has no proper product (variances %v and %v, prior %v)",
 		p.Dict.Name(uint32(id)), (*p.f.weights(k))[id].Variance, (*p.o.weights(k))[j].Variance, p.shared(k, id, 0, 1).Variance)
 }
 
-// shared is where both parts started with feature id, to whose variance the other's
-// drift added that much, brought to the common time and dispersion.
+// shared is the belief from which both parts started with feature id, at the common time and
+// dispersion; added is the variance that the other's drift added to it.
 func (p *product) shared(k, id int, added, scale float64) kernels.Weight {
 	f := p.f
 	w := f.first(id)
@@ -844,7 +840,7 @@ func (p *product) shared(k, id int, added, scale float64) kernels.Weight {
 // Done implements stream.Product.
 func (p *product) Done() {
 	if p.f.plan.Drifts {
-		for j := range p.o.w { // a name may be there without a row yet
+		for j := range p.o.w { // a name may exist without a row yet
 			p.f.rest.touched[p.ID(j)] = p.Clock
 		}
 	}

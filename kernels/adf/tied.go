@@ -19,49 +19,48 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// MaxNumbers is how many columns of numbers are in the block of an arrowhead.
+// MaxNumbers is the most numeric columns in the block of an arrowhead.
 const MaxNumbers = 64
 
-// Other weights join the block while it has less than maxJoined, in the order in which rows
-// have them first. They leave it, for good, when there are more than crowd leaves: a large
-// model would pay for a dense block in each row, and gain little from a part of its weights
-// in it. With drift a block costs the cube of its size in each row and is kept small.
+// Other weights join the block while it has fewer than maxJoined, in the order in which they first
+// occur in rows. They leave it for good when there are more than crowd leaves: a large model would
+// pay for a dense block in each row and gain little from having part of its weights in it. With
+// drift a block costs the cube of its size in each row and is kept small (maxDrifter).
 const (
 	maxJoined  = 64
 	crowd      = 192
 	maxDrifter = 16
 )
 
-// exactLevels is up to where the number of a column's levels is taken as it is, not as the
-// next power of two.
+// exactLevels is up to which number a column's levels are counted exactly; beyond, the count is
+// rounded up to a power of two.
 const exactLevels = 8
 
-// maxBlock is the size of the block from which a column of levels gets no mean.
+// maxBlock is the size of the block from which a column of levels gets no level mean.
 const maxBlock = 1024
 
-// NewTied returns the filter with an arrowhead covariance before the first row
-// (package arrowhead). Its block holds the intercept, up to MaxNumbers columns of numbers
-// and, while there is room, all other weights: with no more than 64 it is the filter of the
-// full covariance. What finds no room is a leaf, and from 193 leaves on only the intercept,
-// the numbers, what says that a column has no value, and a level mean for each column of levels
-// are in the block.
+// NewTied returns the filter with an arrowhead covariance (package arrowhead) before the first row.
+// Its block holds the intercept, up to MaxNumbers numeric columns and, while there is room, all
+// other weights: with no more than 64 it is the full-covariance filter. Further weights are leaves,
+// and from 193 leaves on the block holds only the intercept, the numbers, the indicators of missing
+// columns and a level mean for each column of levels.
 //
-// A level mean ℓ of a column with L levels has the prior variance 0.7 v/L and its levels' own
-// parts v(1 - 0.7/L): the prior N(0, v) of every weight. It takes the directions in which
-// whole columns trade off against each other and the intercept into the block. The mean of
-// a column's weights would have all of its prior variance, v/L, in ℓ, and the own parts sum
-// to zero; the own parts are independent here and bring v/L to the mean once more. With all
-// of it in ℓ the intercept came out 1.3 times too wide, with none of it weights 0.65 times
-// too narrow; 0.7 of it keeps both within 0.8 to 1.2, columns of two to five levels too. L is a
-// whole number up to 8, then a power of two; when a column grows beyond it, the priors are changed, exactly, by adding precision, and so they are when a
-// level leaves the block. A weight is ℓ and its leaf; a level never seen has ℓ.
+// A level mean ℓ of a column with L levels has prior variance 0.7 v/L, and the levels' own parts
+// have v(1 - 0.7/L), which gives every weight the prior N(0, v). It moves the directions in which
+// whole columns trade off against each other and the intercept into the block. The mean of a
+// column's weights would have all of its prior variance, v/L, in ℓ if the own parts summed to zero;
+// here they are independent and add v/L to the mean once more. With all of it in ℓ the intercept
+// came out 1.3 times too wide, with none of it weights 0.65 times too narrow; 0.7 of it keeps both
+// within 0.8 to 1.2, also for columns of two to five levels. L is exact up to 8, then a power of
+// two; when a column outgrows it, or a level leaves the block, the priors are changed, exactly, by
+// adding precision. A weight is ℓ plus its leaf; a level never seen is ℓ.
 //
-// A random walk moves the intercept, the numbers and each level's own part, level means
-// stay. Forgetting discounts what is known of the block, and of each leaf given the block.
+// A random walk moves the intercept, the numbers and each level's own part, not the level means.
+// Forgetting discounts the belief of the block, and of each leaf given the block.
 //
-// Cost: O(d² + d non-zeros) a row for a block of d, O(d³) more where the block drifts;
-// d + 2 numbers a weight.
-// Errors: a fit to continue whose covariance is full or low-rank; those of New.
+// Cost: O(d² + d non-zeros) a row for a block of d, O(d³) more if the block drifts; d + 2 numbers
+// per weight.
+// Errors: a fit to continue with full or low-rank covariance; those of New.
 func NewTied(m *kernels.Model) (*stream.State, error) {
 	m = m.Complete()
 	if m.Options.AutoNoise && m.Forgets() {
@@ -76,43 +75,43 @@ func NewTied(m *kernels.Model) (*stream.State, error) {
 // tied is a bank of arrowhead beliefs over the same features.
 type tied struct {
 	plan  *stream.Plan
-	named []kernels.Weight // priors of the named features; nobody changes it
-	vars  *variances       // prior variances that were learnt, which go before named; nobody changes them; nil for none
+	named []kernels.Weight // priors of the named features; immutable
+	vars  *variances       // learnt prior variances, which override named; immutable; nil for none
 	dict  *kernels.Dict
 
-	place  []int32            // by feature: j >= 0 is weight j of the block, absent that no row has had it, else leaf ^place
-	owner  []uint32           // by leaf: its feature
-	of     []int32            // by leaf: its column in cols, -1 for none
-	fixed  int                // leaves that are known: they are no crowd
-	is     []int32            // by weight of the block: its feature, or ^c for the level mean of column c
-	unit   []stream.Unit      // by weight of the block: of its numbers; Scale 1 and no Center where there is none; nil for no numbers
-	scale  map[uint32]float64 // by feature, leaves of columns of numbers: their scale
+	place  []int32            // by feature: j >= 0 is weight j of the block; absent if no row has had it; else leaf ^place
+	owner  []uint32           // by leaf: feature
+	of     []int32            // by leaf: index of its column in cols, -1 for none
+	fixed  int                // leaves that are known: they do not count towards crowd
+	is     []int32            // by weight of the block: feature, or ^c for the level mean of column c
+	unit   []stream.Unit      // by weight of the block: unit of its numbers, Scale 1 and Center 0 if there is none; nil for no numbers
+	scale  map[uint32]float64 // by feature, for leaves of numeric columns: their scale
 	cols   []levelColumn
-	column []int32 // by the dictionary's number of a column: its place in cols, plus 1
+	column []int32 // by the dictionary's number of a column: its index in cols, plus 1
 
-	hint hint    // of the variance of weights that are of no column of levels
-	size hint    // of the logarithm of what all weights but the intercept are multiplied by
-	base float64 // the variance that learnt ones are compared with, of weights before any row
+	hint hint    // of the prior variance of weights without a column of levels
+	size hint    // of the log of the factor that multiplies all weights but the intercept
+	base float64 // the variance, before any row, that learnt ones are compared with
 
 	bank []*arrowhead.Belief
 
 	now     float64   // with drift: when the block was last brought forward
-	moves   []bool    // by weight of the block, with drift: does it run yet
-	touched []float64 // by leaf, with drift: when it was last brought forward, NaN = not yet
-	known   []int64   // by belief, where the dispersion is learnt: leaves that the data determine
+	moves   []bool    // by weight of the block, with drift: whether its walk has begun
+	touched []float64 // by leaf, with drift: when it was last brought forward, NaN if not yet
+	known   []int64   // by belief, if the dispersion is learnt: leaves that the data determine
 
 	*hand // nil at rest
 }
 
-// hand is memory for a row, which forms at rest do not keep: block inputs of the row, its
-// leaves and their values, and for a change of units what the block's weights are multiplied
-// by and what they give the intercept.
+// hand is memory for a row, which forms at rest release: the row's values in the block, its leaves
+// and their values, and for a change of units the factors of the block's weights and what they add
+// to the intercept.
 type hand struct {
 	x  []float64
 	ks []uint32
 	xs []float64
 
-	m, v float64 // of the predictor of the row, without its shift
+	m, v float64 // of the row's predictor, without its shift
 
 	ratio, shift []float64
 	restorer     restorer
@@ -144,19 +143,19 @@ func (t *tied) Extend(p *stream.Plan, at, from int) error {
 // levelColumn is a column of levels.
 type levelColumn struct {
 	text   string // "column="
-	mean   int32  // the block's weight
-	seen   int32  // levels that are leaves
-	levels int32  // what is taken for their number: to exactLevels itself, then a power of two
+	mean   int32  // index of the block's weight, -1 for none
+	seen   int32  // number of levels that are leaves
+	levels int32  // the number of levels assumed in the prior: exact up to exactLevels, then a power of two
 
 	variance float64 // prior variance of its weights
-	hint     hint    // of it
+	hint     hint    // of variance
 }
 
-// absent is the place of a feature that no row has had: its prior depends on how many there
-// are when one comes.
+// absent is the place of a feature that no row has had: its prior depends on the number of levels
+// at its first row.
 const absent = math.MinInt32
 
-// smallTied is a state of few weights, one allocation.
+// smallTied is a state of few weights in one allocation.
 type smallTied struct {
 	state stream.State
 	tied
@@ -184,7 +183,7 @@ func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error
 		t.known = make([]int64, len(p.Rates))
 	}
 	if f := p.Model.Start; f != nil {
-		if p.Model.Options.AutoPrior { // else other priors may be given, and those of f's columns are in Fresh
+		if p.Model.Options.AutoPrior { // otherwise other priors may be given, and those of f's columns are in Fresh
 			t.vars = variancesOf(f)
 		}
 		if err := t.resume(f); err != nil {
@@ -196,7 +195,7 @@ func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error
 	return t, &stream.State{}, nil
 }
 
-// prior is that of feature id by itself.
+// prior is the marginal prior of feature id.
 func (t *tied) prior(id int) kernels.Weight {
 	if id < len(t.named) && t.vars == nil {
 		return t.named[id]
@@ -204,7 +203,7 @@ func (t *tied) prior(id int) kernels.Weight {
 	return t.fresh(id)
 }
 
-// blockPrior is that of weight j of the block.
+// blockPrior is the prior of weight j of the block.
 func (t *tied) blockPrior(j int) kernels.Weight {
 	if id := t.is[j]; id >= 0 {
 		return t.prior(int(id))
@@ -212,7 +211,7 @@ func (t *tied) blockPrior(j int) kernels.Weight {
 	return t.meanPrior(^t.is[j])
 }
 
-// meanPrior is that of the level mean of column c, and levelPrior that of its levels given it.
+// meanPrior is the prior of the level mean of column c, levelPrior that of its levels given the mean.
 func (t *tied) meanPrior(c int32) kernels.Weight {
 	l := &t.cols[c]
 	return kernels.Weight{Mean: t.plan.Model.Prior.Mean, Variance: l.variance * arrowhead.MeanShare(float64(l.levels))}
@@ -223,7 +222,7 @@ func (t *tied) levelPrior(c int32) kernels.Weight {
 	return kernels.Weight{Variance: l.variance * arrowhead.LevelShare(float64(l.levels))}
 }
 
-// leafPrior is that of leaf k given the block.
+// leafPrior is the prior of leaf k given the block.
 func (t *tied) leafPrior(k int) kernels.Weight {
 	if c := t.of[k]; c >= 0 {
 		return t.levelPrior(c)
@@ -231,7 +230,7 @@ func (t *tied) leafPrior(k int) kernels.Weight {
 	return t.prior(int(t.owner[k]))
 }
 
-// resume takes the beliefs of a fit.
+// resume restores the beliefs of a fit.
 func (t *tied) resume(f *kernels.Fit) error {
 	ids := make([]uint32, len(f.Beliefs))
 	t.place = make([]int32, t.dict.Len())
@@ -289,7 +288,7 @@ func (t *tied) resume(f *kernels.Fit) error {
 			name := f.LevelColumn(f.Beliefs[k].Feature)
 			t.cols[col].text = name + "="
 			t.cols[col].variance = t.fresh(int(id)).Variance
-			if t.vars != nil { // no row has told the dictionary of the column yet
+			if t.vars != nil { // the dictionary does not know the column before its first row
 				t.cols[col].variance = t.vars.of(name)
 			}
 			p = t.levelPrior(col)
@@ -313,7 +312,7 @@ func (t *tied) resume(f *kernels.Fit) error {
 	return nil
 }
 
-// resumeBlock takes the block of a, whose weights get their features later.
+// resumeBlock restores the block of a, whose weights get their features later.
 func (t *tied) resumeBlock(a arrowhead.Layout) {
 	t.is, t.unit = make([]int32, a.D), make([]stream.Unit, a.D)
 	one := make([]float64, a.D)
@@ -347,8 +346,8 @@ func zero(xs []float64) bool {
 	return true
 }
 
-// addBlock adds a weight to the block, with where it starts: that of feature id, or ^c of
-// the level mean of column c.
+// addBlock adds a weight with starting belief start to the block: that of feature id, or for ^c the
+// level mean of column c.
 func (t *tied) addBlock(id int32, start kernels.Weight) int32 {
 	j := int32(len(t.is))
 	t.is = append(t.is, id)
@@ -367,11 +366,11 @@ func (t *tied) addBlock(id int32, start kernels.Weight) int32 {
 	return j
 }
 
-// addLeaf adds a leaf, of a column that has its level mean or of none.
+// addLeaf adds a leaf of column col, which has a level mean, or of none (-1).
 func (t *tied) addLeaf(id uint32, col int32, start kernels.Weight) int {
 	k := len(t.owner)
 	t.owner, t.of = append(t.owner, id), append(t.of, col)
-	if start.Variance == 0 { // of a fit to continue, whose priors need not be given again, too
+	if start.Variance == 0 { // including those of a fit to continue, whose priors need not be given again
 		t.fixed++
 	}
 	for _, b := range t.bank {
@@ -384,20 +383,20 @@ func (t *tied) addLeaf(id uint32, col int32, start kernels.Weight) int {
 	return k
 }
 
-// joins says whether feature id may join the block with a row that has it: it is no number
-// and no intercept, and not known.
+// joins reports whether feature id may join the block when a row has it: it is neither a number nor
+// the intercept, and not known.
 func (t *tied) joins(id uint32) bool {
 	return t.prior(int(id)).Variance > 0 && !(id == 0 && !t.plan.Model.NoIntercept) && t.dict.NumberPlace(id) == math.MaxInt
 }
 
-// stays says whether feature id, which joins, stays in the block however many leaves there
-// are: that a column, one of the first MaxNumbers of its kind, has no value. Columns are often
-// missing in the same rows, and what such weights say of each other leaves forget.
+// stays reports whether feature id, which joins, stays in the block however many leaves there are:
+// it indicates that one of the first MaxNumbers columns of its kind has no value. Columns are often
+// missing in the same rows, and leaves would lose the correlations of such weights.
 func (t *tied) stays(id uint32) bool {
 	return !t.plan.Drifts && t.dict.IndicatorPlace(id) < MaxNumbers
 }
 
-// roomy says whether one more weight may join the block.
+// roomy reports whether one more weight may join the block.
 func (t *tied) roomy() bool {
 	if len(t.is) < t.mostJoined() {
 		return true
@@ -406,8 +405,8 @@ func (t *tied) roomy() bool {
 	return size < t.mostJoined()
 }
 
-// guests are the weights that joined the block and may have to leave it, and how large it is
-// without those that stay.
+// guests returns the weights that joined the block and may have to leave it, and the size of the
+// block without those that stay.
 func (t *tied) guests() (js []int, size int) {
 	size = len(t.is)
 	for j, id := range t.is {
@@ -422,10 +421,10 @@ func (t *tied) guests() (js []int, size int) {
 	return js, size
 }
 
-// parted says whether weights that had joined have left the block.
+// parted reports whether weights that had joined have left the block.
 func (t *tied) parted() bool { return len(t.owner)-t.fixed > t.mostLeaves() }
 
-// mostJoined is how large a block other weights may join up to.
+// mostJoined is the size of the block up to which other weights may join.
 func (t *tied) mostJoined() int {
 	if t.plan.Drifts {
 		return maxDrifter
@@ -433,7 +432,7 @@ func (t *tied) mostJoined() int {
 	return maxJoined
 }
 
-// mostLeaves is how many leaves there may be beside weights that joined.
+// mostLeaves is the most leaves that allow other weights in the block.
 func (t *tied) mostLeaves() int {
 	if t.plan.Drifts {
 		return 0
@@ -441,7 +440,7 @@ func (t *tied) mostLeaves() int {
 	return crowd
 }
 
-// placeNew gives a new feature its place if that does not depend on rows.
+// placeNew places a new feature if its place does not depend on rows.
 func (t *tied) placeNew(id uint32) {
 	prior := t.prior(int(id))
 	switch {
@@ -457,7 +456,7 @@ func (t *tied) placeNew(id uint32) {
 	}
 }
 
-// placeSeen gives feature id, which a row has, its place.
+// placeSeen places feature id, which a row has.
 func (t *tied) placeSeen(id uint32) {
 	if !t.parted() && t.roomy() || t.stays(id) {
 		t.addBlock(int32(id), t.prior(int(id)))
@@ -475,8 +474,8 @@ func (t *tied) placeSeen(id uint32) {
 	t.part()
 }
 
-// columnOf is the column in cols of the level that feature id is, -1 where it is none or
-// there is no room for a level mean.
+// columnOf returns the index in cols of the column of level id, -1 if id is no level or there is no
+// room for a level mean.
 func (t *tied) columnOf(id uint32) int32 {
 	c := t.dict.ColumnOf(id)
 	if c == 0 || t.prior(int(id)) != t.fresh(int(id)) {
@@ -496,7 +495,7 @@ func (t *tied) columnOf(id uint32) int32 {
 	return at
 }
 
-// meanOf makes sure that column c has its level mean.
+// meanOf adds the level mean of column c if it is not there.
 func (t *tied) meanOf(c int32) {
 	if t.cols[c].mean < 0 {
 		t.cols[c].mean = t.addBlock(^c, t.meanPrior(c))
@@ -523,7 +522,7 @@ func (t *tied) Grow(d *kernels.Dict) error {
 	return nil
 }
 
-// widen changes the priors of column c to those of at least n levels.
+// widen changes the priors of column c to those for at least n levels.
 func (t *tied) widen(c, n int32) {
 	l := &t.cols[c]
 	if n <= l.levels || l.mean < 0 {
@@ -542,7 +541,7 @@ func (t *tied) widen(c, n int32) {
 	less := (1/arrowhead.LevelShare(now) - 1/arrowhead.LevelShare(was)) / l.variance
 	add := (1/arrowhead.MeanShare(now) - 1/arrowhead.MeanShare(was)) / l.variance
 	var leaves []int
-	for _, id := range t.dict.Order() { // in which sums are the same in a run that is continued
+	for _, id := range t.dict.Order() { // in an order that a continued run shares, so that sums are equal
 		if int(id) >= len(t.place) || t.place[id] >= 0 || t.place[id] == absent {
 			continue
 		}
@@ -574,11 +573,10 @@ func (t *tied) widen(c, n int32) {
 	t.recount()
 }
 
-// wideBlock is from how many weights of a block on changes of a few precisions are made one after
-// the other.
+// wideBlock is the block size from which changes of a few precisions are applied one by one.
 const wideBlock = 64
 
-// gather reads a row: block inputs into x, leaves into ks and xs.
+// gather reads a row, adding its new features: values in the block into x, leaves into ks and xs.
 func (t *tied) gather(fs []uint32, xs []float64) {
 	for _, id := range fs {
 		if t.place[id] == absent {
@@ -588,7 +586,7 @@ func (t *tied) gather(fs []uint32, xs []float64) {
 	t.scatter(fs, xs)
 }
 
-// scatter is gather where features that no row has had are left out.
+// scatter is gather without features that no row has had.
 func (t *tied) scatter(fs []uint32, xs []float64) {
 	h := t.grip()
 	h.x = resize(h.x, len(t.is))
@@ -611,7 +609,7 @@ func (t *tied) scatter(fs []uint32, xs []float64) {
 	}
 }
 
-// grip is the hand, taken where there is none.
+// grip returns the hand, from the pool if there is none.
 func (t *tied) grip() *hand {
 	if t.hand == nil {
 		t.hand = hands.Get().(*hand)
@@ -645,7 +643,7 @@ func (t *tied) begin(place int32, now float64) {
 	}
 }
 
-// rate is the random-walk variance of feature id a unit of time, in belief k.
+// rate is the random-walk variance per unit of time of feature id in belief k.
 func (t *tied) rate(k int, id uint32) float64 {
 	if by := t.plan.Model.NoiseBy; by != nil {
 		return by[string(t.dict.Name(id))]
@@ -674,7 +672,7 @@ func (t *tied) Drift(from, to float64, fs []uint32) error {
 	return nil
 }
 
-// driftBlock brings the block dt ahead.
+// driftBlock advances the block by dt.
 func (t *tied) driftBlock(dt float64) error {
 	if !(dt > 0) || len(t.is) == 0 {
 		return nil
@@ -698,7 +696,7 @@ func (t *tied) driftBlock(dt float64) error {
 	return nil
 }
 
-// forget takes the block of b towards its prior: Λ = λΛ + (1-λ)Λ0.
+// forget discounts the block of b towards its prior: Λ = λΛ + (1-λ)Λ0.
 func (t *tied) forget(b *arrowhead.Belief, lambda float64) error {
 	if lambda == 1 {
 		return nil
@@ -767,7 +765,7 @@ func (t *tied) Absorb(k int, _ []uint32, _ []float64, _ float64, tilt lik.Tilted
 	}
 }
 
-// count adds what the data determine of leaf l to the count of belief k, or takes it.
+// count adds to the count of belief k, or subtracts, what the data determine of leaf l.
 func (t *tied) count(k, l int, sign int64) {
 	if len(t.known) == 0 {
 		return
@@ -777,7 +775,7 @@ func (t *tied) count(k, l int, sign int64) {
 	}
 }
 
-// recount counts all leaves that the data determine anew.
+// recount counts the leaves that the data determine anew.
 func (t *tied) recount() {
 	for k := range t.known {
 		t.known[k] = 0
@@ -799,8 +797,8 @@ func (t *tied) Count(k int) int64 {
 // SetKnown implements stream.Counter.
 func (t *tied) SetKnown(k int, n int64) { t.known[k] += n - t.Known(k) }
 
-// Approximates implements stream.Approximate: a row ties its leaves, which stay independent given
-// the block here.
+// Approximates implements stream.Approximate: a row correlates its leaves, which stay independent
+// given the block here.
 func (t *tied) Approximates() float64 {
 	if len(t.ks) > 1 {
 		return lik.LeastNoise
@@ -828,7 +826,7 @@ func (t *tied) Gain(k int) float64 {
 		sum += math.Log(t.blockPrior(j).Variance)
 	}
 	for l := range t.owner {
-		if _, q, _ := b.Leaf(l); q > 0 { // else it is known
+		if _, q, _ := b.Leaf(l); q > 0 { // otherwise it is known
 			sum += math.Log(t.leafPrior(l).Variance / q)
 		}
 	}
@@ -862,7 +860,7 @@ func (t *tied) Apart(k int, dst []float64) []float64 {
 	return dst
 }
 
-// Determined implements stream.Form: the count is kept with every change.
+// Determined implements stream.Form: the count is updated with every change.
 func (t *tied) Determined(k int) int64 { return t.Known(k) }
 
 // Rescale implements stream.Form.
@@ -907,8 +905,8 @@ func (t *tied) Rescale(k int, lambda float64) {
 	t.recount()
 }
 
-// Numbers implements stream.Form: numbers beyond the block are not centred, for which a
-// leaf has no part in the intercept.
+// Numbers implements stream.Form: numbers outside the block are not centred, because a leaf
+// contributes nothing to the intercept.
 func (t *tied) Numbers(id uint32) stream.Numbers {
 	if t.place[id] >= 0 {
 		return stream.Centred
@@ -924,7 +922,7 @@ func (t *tied) Unit(id uint32) (stream.Unit, bool) {
 	return stream.Unit{}, false
 }
 
-// unitOf is the unit of weight p of the block, 1 where it has none.
+// unitOf is the unit of weight p of the block, 1 if it has none.
 func (t *tied) unitOf(p int32) stream.Unit {
 	if len(t.unit) == 0 {
 		return stream.Unit{Scale: 1}
@@ -932,7 +930,7 @@ func (t *tied) unitOf(p int32) stream.Unit {
 	return t.unit[p]
 }
 
-// units makes sure that weights of the block have units.
+// units allocates the units of the block's weights.
 func (t *tied) units() {
 	t.unit = slices.Grow(t.unit, len(t.is)-len(t.unit))
 	for len(t.unit) < len(t.is) {
@@ -981,12 +979,12 @@ func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
 	return logZ
 }
 
-// restorer is belief b of t as Recast.Restore changes it.
+// restorer is belief b of t for Recast.Restore.
 type restorer struct {
 	t  *tied
 	b  *arrowhead.Belief
 	r  *stream.Recast
-	to int // the intercept
+	to int // index of the intercept
 }
 
 // Prior implements stream.Restorer.
@@ -1069,7 +1067,7 @@ func (t *tied) Linear(k int, b *kernels.Batch, now float64, at func(int) float64
 	return nil
 }
 
-// predict is Predict of a row that is not learnt: what no row has had has its prior.
+// predict is Predict for a row that is not learnt: features that no row has had have their prior.
 func (t *tied) predict(k int, fs []uint32, xs []float64, shift float64) (m, v float64) {
 	t.scatter(fs, xs)
 	for e, id := range fs {
@@ -1137,8 +1135,8 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 	return dst
 }
 
-// leafAt is feature id, which is not in the block, given the block of b: its column, -1 for
-// none, α and q, and h, which comes as zeros.
+// leafAt returns feature id, which is not in the block, given the block of b: its column, -1 for
+// none, α and q, and its h, which must be zeros on entry.
 func (t *tied) leafAt(b *arrowhead.Belief, id uint32, h []float64) (col int32, w kernels.Weight) {
 	if p := t.place[id]; p != absent {
 		alpha, q, own := b.Leaf(int(^p))
@@ -1151,7 +1149,7 @@ func (t *tied) leafAt(b *arrowhead.Belief, id uint32, h []float64) (col int32, w
 	return -1, t.prior(int(id))
 }
 
-// scaleOf is the scale of feature id's numbers where it is a leaf, 1 for none.
+// scaleOf is the scale of feature id's numbers if it is a leaf, 1 if there is none.
 func (t *tied) scaleOf(id uint32) float64 {
 	if t.scale == nil {
 		return 1
@@ -1159,7 +1157,7 @@ func (t *tied) scaleOf(id uint32) float64 {
 	return kernels.Or(t.scale[id], 1)
 }
 
-// plain sets h to the row of weight p of the block, per number as it is.
+// plain sets h to the row of weight p of the block, per original unit of its numbers.
 func (t *tied) plain(h []float64, p int32) {
 	h[p] = 1 / kernels.Or(t.unitOf(p).Scale, 1)
 	if id := t.is[p]; id == 0 && !t.plan.Model.NoIntercept {
@@ -1186,7 +1184,7 @@ func (t *tied) Covariance(k int, order []uint32) (c kernels.Covariance, err erro
 			levels[l.mean] = float64(l.levels)
 		}
 	}
-	for i, id := range order { // units are with their beliefs
+	for i, id := range order { // units are stored with their beliefs
 		if p := t.place[id]; p >= 0 && t.unitOf(p) != (stream.Unit{Scale: 1}) {
 			levels[p] = float64(-1 - i)
 		}
@@ -1247,7 +1245,7 @@ func (t *tied) Clone(d *kernels.Dict, old stream.Form) (stream.Form, *stream.Sta
 	return c, &s.state
 }
 
-// cloneTo makes c a copy, in its own memory; both have one belief.
+// cloneTo makes c a copy of t in its own memory; both have one belief.
 func (t *tied) cloneTo(c *tied, d *kernels.Dict) {
 	o := *c
 	*c = *t

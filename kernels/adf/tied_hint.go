@@ -9,26 +9,26 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// hint is what rows told of a prior variance v through weights that they hardly know: the log
+// hint is what rows say of a prior variance v through weights that they hardly determine: the log
 // evidence of v is about slope v - ½ curvature v².
 //
-// The Gaussian that stands for what a few rows told of a weight is right under the prior that they
-// met only: a single truth value says nothing of the variance of its level, but what is absorbed
-// of it under a variance of 1 has most evidence near 1, and some thousand of such levels hold the
-// variance there. So a row tells of it as it comes: by the slope of its log Z, through the mean
-// and the variance that it is predicted with. The curvature is the sum of the slopes' squares.
+// The Gaussian that approximates what a few rows say of a weight is right only under the prior that
+// they met: a single truth value says nothing of the variance of its level, but what is absorbed of
+// it under a variance of 1 has most evidence near 1, and some thousand such levels hold the
+// variance there. So each row contributes as it comes: the slope of its log Z, through the mean and
+// variance of its predictor. The curvature is the sum of the squared slopes.
 type hint struct{ slope, curvature float64 }
 
-// enoughKnown is the precision, in units of that of the prior before any row, from which on what
-// rows told of a weight stands for itself.
+// enoughKnown is the precision from the rows, relative to the prior before any row, from which on a
+// weight's belief speaks for itself.
 const enoughKnown = 1.0
 
-// enoughHinted is the curvature, for the variance before any row, from which on hints count: of
-// fewer the squares of slopes are no measure of what they tell.
+// enoughHinted is the curvature, for the variance before any row, from which on hints count: the
+// squares of fewer slopes do not measure their information.
 const enoughHinted = 4.0
 
-// shareOf is the share of leaf k in the variance of its group, that variance, and whether the leaf
-// is hardly known.
+// shareOf returns the share of leaf k in the variance of its group, that variance, and whether the
+// rows hardly determine the leaf.
 func (t *tied) shareOf(k int) (share, v float64, hardly bool) {
 	share, v = 1, t.plan.Model.Prior.Variance
 	if c := t.of[k]; c >= 0 {
@@ -43,8 +43,8 @@ func (t *tied) shareOf(k int) (share, v float64, hardly bool) {
 	return share, v, (share/q-1/v)*t.base < enoughKnown
 }
 
-// note adds to the hints what the row last predicted, whose moments are tilt, says of the variances
-// of its leaves.
+// note adds to the hints what the row last predicted, with moments tilt, says of the variances of
+// its leaves.
 func (t *tied) note(tilt lik.Tilted) {
 	b := t.bank[0]
 	for e, l := range t.ks {
@@ -67,15 +67,15 @@ func (t *tied) note(tilt lik.Tilted) {
 		x := t.xs[e]
 		by := x * q / (share * v * v)
 		slope := tilt.Alpha*by*alpha + 0.5*(tilt.Alpha*tilt.Alpha-tilt.Beta)*by*x*q
-		if slope = min(max(slope, -1/v), 1/v); math.IsNaN(slope) { // the square of a row that nobody foresaw would be the last word
+		if slope = min(max(slope, -1/v), 1/v); math.IsNaN(slope) { // otherwise the square for a very surprising row would dominate
 			continue
 		}
-		h.slope += slope + slope*slope*v // which is the slope at 0
+		h.slope += slope + slope*slope*v // the slope at v = 0
 		h.curvature += slope * slope
 	}
 }
 
-// hints are those of the groups, none where they tell little.
+// hints returns the hints of the groups, zero for those that say little.
 func (t *tied) hints(groups []string) []hint {
 	hs := make([]hint, len(groups))
 	hs[0] = t.hint
@@ -94,14 +94,14 @@ func (t *tied) hints(groups []string) []hint {
 	return hs
 }
 
-// root is the variance at which the log evidence has no slope: of weights whose squares have that
-// sum, where the rows determine so many of them, and of the hint. Its range is 1e-8 to 1e8.
+// root is the variance at which the log evidence of weights with this sum of squares, of which the
+// rows determine known, and of the hint has slope 0. Its range is 1e-8 to 1e8.
 func (h hint) root(squares, known float64) float64 {
 	lo, hi := 1e-8, 1e8
 	if h.curvature == 0 {
 		return min(max(squares/known, lo), hi)
 	}
-	for range 80 { // halves the logarithm's range
+	for range 80 { // each halves the range of the logarithm
 		v := math.Sqrt(lo * hi)
 		if 0.5*(squares/v-known)+v*(h.slope-h.curvature*v) > 0 {
 			lo = v
@@ -112,7 +112,7 @@ func (h hint) root(squares, known float64) float64 {
 	return lo
 }
 
-// keepHints notes the hints in a fit, readHints reads those of one.
+// keepHints records the hints in a fit; readHints reads them from one.
 func (t *tied) keepHints(f *kernels.Fit) {
 	if t.size != (hint{}) {
 		f.Keep(kernels.KeptSize, t.size.slope, t.size.curvature)
@@ -142,7 +142,7 @@ func (t *tied) readHints(f *kernels.Fit) {
 	}
 }
 
-// addHints adds the hints of o to those of t, those of the start counted once.
+// addHints adds the hints of o to those of t, counting those of the start once.
 func (t *tied) addHints(o, start *tied) {
 	t.hint, t.size = t.hint.plus(o.hint, start.hint), t.size.plus(o.size, start.size)
 	for c := range o.cols {

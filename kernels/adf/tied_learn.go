@@ -10,15 +10,15 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// variances are prior variances that were learnt: one for each column of levels that the fit
-// remembers, one for all other weights but the intercept.
+// variances are learnt prior variances: one for each column of levels that the fit records, and one
+// for all other weights except the intercept.
 type variances struct {
 	rest   float64
 	levels map[string]float64 // by name of the column
 	first  bool               // they are those before any row: nothing was learnt yet
 }
 
-// variancesOf are those of a fit that learns them, nil for others.
+// variancesOf returns the prior variances of a fit that learns them, nil for other fits.
 func variancesOf(f *kernels.Fit) *variances {
 	if f.Covariance.Form != gauss.Arrowhead || !f.Covariance.Arrow().LearnsPrior() {
 		return nil
@@ -39,7 +39,7 @@ func variancesOf(f *kernels.Fit) *variances {
 	return v
 }
 
-// narrower has the smaller variance of t and o for each group.
+// narrower returns the smaller variance of t and o for each group.
 func (t *tied) narrower(o *tied) *variances {
 	a, b := t.vars, o.vars
 	if a == nil {
@@ -57,7 +57,7 @@ func (t *tied) narrower(o *tied) *variances {
 	return v
 }
 
-// of is that of a column of levels, or of none.
+// of is the variance of a column of levels, or of weights without one ("").
 func (v *variances) of(column string) float64 {
 	if own, ok := v.levels[column]; ok && column != "" {
 		return own
@@ -77,16 +77,16 @@ func (t *tied) fresh(id int) kernels.Weight {
 	return w
 }
 
-// part is a weight, or a part of one, whose prior is N(m, share·v) of the variance v of a group.
+// part is a weight or a part of one, with prior N(m, share·v), where v is the variance of its group.
 type part struct {
 	group  int
-	at     int // weight of the block, or leaf ^at
+	at     int // weight of the block, or ^leaf
 	share  float64
-	hardly bool // known: a leaf of which rows told less than the prior before any row
+	hardly bool // a leaf that rows determine less than the prior before any row; its variance is learnt by hints
 }
 
-// parts are all of them that learn, in an order that a run which is continued has too, and the
-// names of their groups, "" first.
+// parts returns all parts that learn, in an order that a continued run shares, and the names of
+// their groups, "" first.
 func (t *tied) parts() (ps []part, groups []string) {
 	groups = []string{""}
 	number := map[string]int{"": 0}
@@ -124,10 +124,10 @@ func (t *tied) parts() (ps []part, groups []string) {
 	return ps, groups
 }
 
-// reprior gives all weights the prior variances v instead of their own, which is exact, and
-// says by what the log evidence changes. The means of the priors are the same.
-// Errors: gauss.ErrNotPD where what the rows told is no knowledge of all weights together; the
-// priors are the old ones then.
+// reprior replaces the prior variances of all weights by v, which is exact, and returns the change
+// of the log evidence. The prior means stay.
+// Errors: gauss.ErrNotPD if the rows' contribution is not proper over all weights jointly; the
+// priors are unchanged then.
 func (t *tied) reprior(v *variances) (logZ float64, err error) {
 	ps, groups := t.parts()
 	if v == nil {
@@ -150,7 +150,7 @@ func (t *tied) reprior(v *variances) (logZ float64, err error) {
 	return now - were, nil
 }
 
-// inForce are the variances of the groups as they are.
+// inForce returns the current variances of the groups.
 func (t *tied) inForce(groups []string) []float64 {
 	own := make([]float64, len(groups))
 	for g, name := range groups {
@@ -162,7 +162,7 @@ func (t *tied) inForce(groups []string) []float64 {
 	return own
 }
 
-// setVariances makes v the variances of weights to come.
+// setVariances makes v the variances of new weights.
 func (t *tied) setVariances(v *variances) {
 	t.vars = v
 	for c := range t.cols {
@@ -170,7 +170,7 @@ func (t *tied) setVariances(v *variances) {
 	}
 }
 
-// exchange takes the priors of variances own from the belief and gives it those of next.
+// exchange removes the priors with variances own from the belief and adds those with next.
 func (t *tied) exchange(ps []part, own, next []float64) error {
 	b, m := t.bank[0], t.plan.Model.Prior.Mean
 	b.Bring()
@@ -187,7 +187,7 @@ func (t *tied) exchange(ps []part, own, next []float64) error {
 			continue
 		}
 		mean := m
-		if p.share < 1 { // the level mean has it
+		if p.share < 1 { // the level mean has m
 			mean = 0
 		}
 		if err := b.LeafPrecise(^p.at, add, mean, delta, nu); err != nil {
@@ -197,9 +197,9 @@ func (t *tied) exchange(ps []part, own, next []float64) error {
 	return b.Precise(delta, nu)
 }
 
-// evidence is the log evidence of the variances v, in force, but for what does not depend on
-// them: ½ (log |Λ0| - log |Λ| + μᵀΛμ) about the priors' means. Of it leaves are the leaves that
-// are hardly known, each given the block.
+// evidence is the log evidence of the variances v, in force, up to terms that do not depend on
+// them: ½ (log |Λ0| - log |Λ| + μᵀΛμ) about the prior means. leaves is the part of the leaves that
+// rows hardly determine, each given the block.
 func (t *tied) evidence(ps []part, v []float64) (sum, leaves float64) {
 	b, m := t.bank[0], t.plan.Model.Prior.Mean
 	mean := append([]float64(nil), b.Mean...)
@@ -222,7 +222,7 @@ func (t *tied) evidence(ps []part, v []float64) (sum, leaves float64) {
 		if p.share == 1 {
 			alpha -= m
 		}
-		for j, x := range h { // α about the priors' means of the block
+		for j, x := range h { // α about the prior means of the block
 			alpha += x * (b.Mean[j] - mean[j])
 		}
 		own := math.Log(q) + alpha*alpha/q
@@ -234,28 +234,28 @@ func (t *tied) evidence(ps []part, v []float64) (sum, leaves float64) {
 	return 0.5 * (sum + dense.Dot(mean, mean)), 0.5 * leaves
 }
 
-// A learnt variance has the prior of one weight more, of the variance that weights have before
-// any row: a group of few weights stays near it. Variances are taken where they are ahead of
-// those before any row by so many nats together.
+// A learnt variance has a prior worth one weight, at the variance that weights have before any row:
+// a group of few weights stays near it. Learnt variances are adopted only if their evidence exceeds
+// that of the variances before any row by leastAhead nats in all.
 const (
-	fewest     = 32 // weights; fewer tell too little of their variance
+	fewest     = 32 // weights; fewer say too little of their variance
 	oneWeight  = 1.0
 	leastAhead = 1.0
 	mostSteps  = 50
-	mostARow   = 2 // weights for each row so far, mostBeside besides; of more the rows tell too little
+	mostARow   = 2 // weights per row so far, plus mostBeside; the rows say too little of more
 	mostBeside = 64
-	perRow     = 4 // weights that all steps together take for each row so far, atOnce besides
+	perRow     = 4 // weights over all steps per row so far, plus atOnce
 	atOnce     = 512
-	nearEnough = 1e-2 // relative change of a variance that is the last
+	nearEnough = 1e-2 // relative change of a variance at which steps end
 	noChange   = 0.05 // relative change that is not worth a step
 )
 
-// LearnPriors implements stream.PriorLearner by MacKay's steps: what the rows told of the
-// weights is a Gaussian, whose evidence under other variances is known, so that nothing of the
-// rows is needed. A step costs O(d³) and O(d²) a leaf, where a row costs O(d²): of many weights
-// beside the rows there are few steps, or none.
+// LearnPriors implements stream.PriorLearner by MacKay's steps: the rows' contribution to the
+// weights is a Gaussian, whose evidence under other variances is known without the rows. A step
+// costs O(d³) and O(d²) per leaf, where a row costs O(d²): with many weights relative to the rows
+// there are few steps or none.
 func (t *tied) LearnPriors(rows int64) (logZ float64) {
-	if all := int64(len(t.owner) + len(t.is)); all < fewest || all > mostARow*rows+mostBeside { // nothing needs to be laid out
+	if all := int64(len(t.owner) + len(t.is)); all < fewest || all > mostARow*rows+mostBeside { // without laying out the parts
 		return 0
 	}
 	ps, groups := t.parts()
@@ -270,8 +270,8 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 	return logZ
 }
 
-// learn takes the variances of most evidence, in at most so many steps from v, those in force, and
-// says by what the log evidence changes.
+// learn sets the variances to those of highest evidence, in at most most steps from v, those in
+// force, and returns the change of the log evidence.
 func (s *priorSearch) learn(v []float64, groups []string, most int) (logZ float64) {
 	t, ps := s.tied, s.ps
 	next := s.step(v)
@@ -297,7 +297,7 @@ func (s *priorSearch) learn(v []float64, groups []string, most int) (logZ float6
 	if err == nil {
 		last, now = s.unlessFirst(last)
 	}
-	if err != nil || !special.Finite(now-were) || !sound(v, last) { // parts of the leaves are no knowledge of all together
+	if err != nil || !special.Finite(now-were) || !sound(v, last) { // the leaves' contributions are not proper jointly
 		t.bank[0] = before
 		return 0
 	}
@@ -309,16 +309,16 @@ func (s *priorSearch) learn(v []float64, groups []string, most int) (logZ float6
 	return now - were
 }
 
-// priorSearch looks for the variances of groups of weights.
+// priorSearch searches for the variances of groups of weights.
 type priorSearch struct {
 	*tied
 	ps    []part
 	hints []hint // by group
 }
 
-// unlessFirst goes back to the variances before any row where v is not clearly ahead of them, and
-// says which are in force and their evidence. What rows told under narrower priors may be no
-// knowledge of all weights together under those, as leaves forget a part of it; v stays then.
+// unlessFirst returns to the variances before any row unless v is clearly ahead of them, and
+// returns the variances in force and their evidence. What rows contributed under narrower priors
+// may not be proper under those, as leaves lose part of it; v stays then.
 func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 	first := make([]float64, len(v))
 	for g := range first {
@@ -338,10 +338,10 @@ func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 	return v, now
 }
 
-// bounds is a check of what comes of the belief as it is when its variances, from, become others, to:
-// priors that are wider by up to a ratio leave no weight a larger multiple of its variance, for all
-// precision that is not theirs stays. Leaves that forgot what they knew of each other may break that, and the
-// evidence is none then.
+// bounds returns a check of the belief after its variances change from from to to: priors that are
+// wider by up to a ratio leave no weight with more than that multiple of its variance now, because
+// all other precision stays. Leaves that lost their correlations may violate this, and the evidence
+// is meaningless then.
 func (s *priorSearch) bounds() func(from, to []float64) bool {
 	now := func() []float64 {
 		b := s.bank[0]
@@ -369,7 +369,7 @@ func (s *priorSearch) bounds() func(from, to []float64) bool {
 	}
 }
 
-// hinted is the log evidence of v by what hardly known weights told.
+// hinted is the log evidence of v from hardly determined weights.
 func (s *priorSearch) hinted(v []float64) (sum float64) {
 	for g, h := range s.hints {
 		sum += v[g] * (h.slope - 0.5*h.curvature*v[g])
@@ -386,8 +386,8 @@ func converged(a, b []float64, far float64) bool {
 	return true
 }
 
-// step is MacKay's: the variance of a group is the sum of its squares over how many of its
-// weights the rows determine. What hardly known weights told is beside it.
+// step is MacKay's: the variance of a group is the sum of its squares over the number of its
+// weights that the rows determine. Hardly determined weights contribute through their hints.
 func (s *priorSearch) step(v []float64) []float64 {
 	b, m, n := s.bank[0], s.plan.Model.Prior.Mean, len(v)
 	b.Bring()

@@ -10,17 +10,17 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// tiedProduct is that of two arrowheads with a common start.
+// tiedProduct is the product of two arrowheads with a common start.
 type tiedProduct struct {
 	t, o, start *tied
-	from        []int32 // by own feature: o's, -1 for none
-	begun       []int32 // by own feature: start's
-	gained      float64 // what the evidence of the other beyond the start's gains by the own prior
+	from        []int32 // by own feature: number in o, -1 for none
+	begun       []int32 // by own feature: number in start
+	gained      float64 // change of the other's evidence beyond the start's by the common prior variances
 	*stream.Merging
 }
 
-// Merge implements stream.Form: both come to the same weights in the same places, with
-// the priors of the same numbers of levels.
+// Merge implements stream.Form: both get the same weights in the same places, with priors for the
+// same numbers of levels.
 func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) {
 	if !g.Brought {
 		return nil, nil
@@ -62,13 +62,13 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	return p, nil
 }
 
-// onePrior gives all three the prior variances that t has learnt, or o where t has no rows.
+// onePrior gives all three the smaller prior variances of t and o, or those of o if t has no rows.
 func (p *tiedProduct) onePrior() error {
 	t, o := p.t, p.o
 	if t.vars == nil && o.vars == nil {
 		return nil
 	}
-	// The narrower of two priors adds precision, which nothing can make improper.
+	// The narrower of two priors adds precision, which keeps a belief proper.
 	v, base := t.narrower(o), min(t.base, o.base)
 	if !p.Seen && o.vars != nil {
 		v, base = o.vars, o.base
@@ -89,7 +89,7 @@ func (p *tiedProduct) onePrior() error {
 	return nil
 }
 
-// number notes which features of the other and of the start are which own ones.
+// number maps own features to those of the other and of the start.
 func (p *tiedProduct) number(named int) {
 	n := len(p.t.place)
 	p.from, p.begun = make([]int32, n), make([]int32, n)
@@ -133,8 +133,8 @@ func (p *tiedProduct) meet() error {
 	return nil
 }
 
-// shape gives all three the same weights in the block and the same columns of levels, and t
-// all weights that o has.
+// shape gives all three the same weights in the block and the same columns of levels, and t all
+// weights of o.
 func (p *tiedProduct) shape() {
 	t, o, all := p.t, p.o, []*tied{p.t, p.o, p.start}
 	if t.parted() || o.parted() {
@@ -201,19 +201,19 @@ func (p *tiedProduct) shape() {
 	}
 }
 
-// follow has leaves that begin with the other's rows drift on from where these left them.
+// follow makes leaves that begin with the other's rows drift on from the time of these.
 func (p *tiedProduct) follow() {
 	for l, id := range p.t.owner {
 		if j := p.from[id]; j >= 0 && p.o.place[j] < 0 && p.o.place[j] != absent {
 			p.t.touched[l] = p.o.touched[^p.o.place[j]]
 			if !math.IsNaN(p.t.touched[l]) {
-				p.t.touched[l] = p.Clock // as the own rows count
+				p.t.touched[l] = p.Clock // on the own clock
 			}
 		}
 	}
 }
 
-// columnNamed is the place in cols of a column, new where it is not there.
+// columnNamed returns the index in cols of a column, which it adds if it is not there.
 func (t *tied) columnNamed(text string, variance float64) int {
 	for c := range t.cols {
 		if t.cols[c].text == text {
@@ -226,7 +226,7 @@ func (t *tied) columnNamed(text string, variance float64) int {
 
 // Known implements stream.Product.
 func (p *tiedProduct) Known(k int) [3]int64 {
-	if !p.Seen { // there is nothing to bring together
+	if !p.Seen { // nothing to multiply
 		return [3]int64{}
 	}
 	return [3]int64{p.t.Known(k), p.o.Known(k), p.start.Known(k)}
@@ -235,7 +235,7 @@ func (p *tiedProduct) Known(k int) [3]int64 {
 // Multiply implements stream.Product.
 func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, conflict float64, err error) {
 	t := p.t
-	if !p.Seen { // a state without a row is where the other started
+	if !p.Seen { // a state without rows is at the other's start
 		if t.bank[k], err = t.aligned(p.o, k, p.from); err == nil {
 			t.bank[k].Bring()
 		}
@@ -253,7 +253,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 		return 0, 0, 0, err
 	}
 	if t.plan.Drifts && !t.plan.Model.Forgets() {
-		// What both walked since counts for the start they share.
+		// The start that both share drifts by what both have drifted since.
 		passed := max(p.Clock-p.Begun, 0)
 		walk := make([]float64, len(t.is))
 		for j, id := range t.is {
@@ -292,9 +292,9 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	strain := t.strain(b) + t.strain(o) - t.strain(start)
 	logC, apart, err := b.Product(o, start, t.plan.Drifts)
 	if !t.plan.Drifts && errors.Is(err, gauss.ErrNotPD) {
-		// What a part leaves out of its leaves' covariance the family as a whole takes for
-		// knowledge of the block, and a part of few rows over many leaves then has less of it
-		// than none. Its marginals have not.
+		// For the family as a whole, covariance of the leaves that a part leaves out counts as
+		// knowledge of the block, and a part of few rows over many leaves can have less than none
+		// of it. Its marginals do not.
 		logC, apart, err = b.Product(o, start, true)
 	}
 	if err != nil {
@@ -303,7 +303,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	return logZ + logC + p.gained, apart + strain - t.strain(b), conflict, nil
 }
 
-// strain is the squared distance of the means of b from the priors', in prior variances.
+// strain is the squared distance of the means of b from those of the priors, in prior variances.
 func (t *tied) strain(b *arrowhead.Belief) (sum float64) {
 	for j, m := range b.Mean {
 		w := t.blockPrior(j)
@@ -319,7 +319,7 @@ func (t *tied) strain(b *arrowhead.Belief) (sum float64) {
 	return sum
 }
 
-// Done implements stream.Product: what the block has no room for leaves it.
+// Done implements stream.Product: weights for which the block has no room leave it.
 func (p *tiedProduct) Done() {
 	t := p.t
 	for c := range t.cols {
@@ -355,8 +355,8 @@ func (p *tiedProduct) Done() {
 
 func init() { kernels.SetArrowheads(mergeFits) }
 
-// mergeFits is the product of fits of one model over the fit that they started from, nil
-// for the prior; out gets prior variances that parts have learnt.
+// mergeFits returns the product of fits of one model over the fit that they started from, nil for
+// the prior; out gets the prior variances that parts have learnt.
 func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, kernels.Covariance, float64, error) {
 	var none kernels.Covariance
 	var all *tied
@@ -406,8 +406,8 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 	return bs, c, logC, err
 }
 
-// tiedOf are the beliefs of f, which started from a fit, nil for its own prior, and the names of
-// their features.
+// tiedOf returns the beliefs of f, which started from fit from, nil for its own prior, and the
+// names of their features.
 func tiedOf(f, from *kernels.Fit) (*tied, *kernels.Dict, error) {
 	m := &kernels.Model{Prior: f.Prior.Literal(), NoIntercept: !f.Intercept, HashBits: f.HashBits, Options: kernels.Options{Covariance: "arrowhead"}, Start: from}
 	m.Options.AutoPrior = from != nil && variancesOf(from) != nil
@@ -438,7 +438,7 @@ func tiedOf(f, from *kernels.Fit) (*tied, *kernels.Dict, error) {
 	return t, d, nil
 }
 
-// learn says whether the prior variances of t are learnt from here on.
+// learn sets whether the prior variances of t are learnt from here on.
 func (t *tied) learn(is bool) {
 	own, m := *t.plan, *t.plan.Model
 	m.Options.AutoPrior = is

@@ -10,7 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// part takes out of the block what had joined it, once there is one leaf too many.
+// part removes the weights that had joined the block, once there is one leaf too many.
 func (t *tied) part() {
 	if len(t.owner)-t.fixed == t.mostLeaves()+1 {
 		js, _ := t.guests()
@@ -18,8 +18,8 @@ func (t *tied) part() {
 	}
 }
 
-// shed makes weights of the block leaves; levels become leaves of their column's mean,
-// under the prior that they have there.
+// shed turns weights of the block into leaves; levels become leaves of their column's mean, under
+// the prior that they have there.
 func (t *tied) shed(js []int) {
 	if len(js) == 0 {
 		return
@@ -65,7 +65,7 @@ func (t *tied) shed(js []int) {
 	t.recount()
 }
 
-// keep is s without those that are gone.
+// keep returns s without the elements that are gone.
 func keep[T any](s []T, gone []bool) []T {
 	out := s[:0]
 	for k, x := range s {
@@ -76,7 +76,7 @@ func keep[T any](s []T, gone []bool) []T {
 	return out
 }
 
-// number gives features and columns the places of the block's weights.
+// number updates the places of features and columns to those of the block's weights.
 func (t *tied) number() {
 	for j, id := range t.is {
 		if id >= 0 {
@@ -87,7 +87,7 @@ func (t *tied) number() {
 	}
 }
 
-// raise makes leaves weights of the block, the reverse of shed.
+// raise turns leaves into weights of the block, the reverse of shed.
 func (t *tied) raise(ks []int) {
 	if len(ks) == 0 {
 		return
@@ -126,9 +126,9 @@ func (t *tied) raise(ks []int) {
 	t.recount()
 }
 
-// regroup gives levels that are weights js of the block the prior of their column's leaves,
-// N(ℓ, s), instead of their own, N(m, v); with sign -1 the reverse. The factor
-// exp(-(w - ℓ)²/2s) comes and exp(-(w - m)²/2v) goes, which is exact.
+// regroup gives levels that are weights js of the block the prior of their column's leaves, N(ℓ,
+// s), instead of their own, N(m, v); with sign -1 the reverse. It multiplies by exp(-(w - ℓ)²/2s)
+// and divides by exp(-(w - m)²/2v), which is exact.
 func (t *tied) regroup(js []int, cols []int32, sign float64) {
 	d := len(t.is)
 	delta, nu := dense.New(d, d), make([]float64, d)
@@ -150,13 +150,13 @@ func (t *tied) regroup(js []int, cols []int32, sign float64) {
 		return
 	}
 	for _, b := range t.bank {
-		// Weights that drifted far past their priors keep what they have.
+		// Weights that drifted far past their priors stay as they are.
 		_ = b.Precise(delta, nu)
 	}
 }
 
-// aligned is belief k of f with the weights of t at the places of t; ids are f's features
-// by t's.
+// aligned returns belief k of f with the weights of t in the places of t; ids maps t's features to
+// those of f.
 func (t *tied) aligned(f *tied, k int, ids []int32) (*arrowhead.Belief, error) {
 	b := f.bank[k].Clone()
 	order := make([]int, len(t.is))

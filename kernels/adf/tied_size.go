@@ -6,53 +6,52 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Responses of two values say on which sides of the weights their rows lie, and weights that keep
-// all rows on their sides may be of any size. What is absorbed of such rows under a narrow prior
-// says otherwise: the Gaussians that stand for them are as narrow as what they met, and have most
-// evidence near the prior of their time. It is rows to come that tell: a belief whose weights are
-// too small is right more often than it says. Were the predictor e^r times as large, its mean m and
-// deviation together, log Z would have the slope
+// Binary responses say on which sides of a hyperplane their rows lie, and weights that put all rows
+// on the right sides may have any size. What is absorbed of such rows under a narrow prior says
+// otherwise: the Gaussians that approximate them are as narrow as the beliefs they met, and have
+// most evidence near the prior of their time. Only rows to come show it: a belief with weights that
+// are too small is right more often than it predicts. If the predictor's mean m and standard
+// deviation were both e^r times as large, log Z would have the slope
 //
 //	α m + (α² - β) V
 //
-// in r at 0. Under a belief that is right the slope has the mean 0, whatever the rows, and, as the
-// responses have the probabilities Z and 1 - Z, the variance slope² Z/(1 - Z) by the one that came:
-// the information. The sum of squares of the slopes is less, for surprises that have not come yet
-// are most of it.
+// in r at 0. Under a correct belief the slope has mean 0, whatever the rows, and, as the responses
+// have probabilities Z and 1 - Z, the variance slope² Z/(1 - Z), evaluated at the observed
+// response: the information. The sum of the squared slopes is less, because most of it comes from
+// surprises that have not occurred yet.
 
-// clearlySmall is by how many nats larger weights must be ahead before they are taken: two deviations
-// of the slope. mostLarger is how much larger they become at once.
+// clearlySmall is by how many nats larger weights must be ahead to be adopted: two standard
+// deviations of the slope. mostLarger is the largest factor of one change.
 const (
 	clearlySmall = 2.0
 	mostLarger   = 2.0
-	largestBase  = 1e6 // of the variance that stands for that before any row
+	largestBase  = 1e6 // limit of base
 )
 
-// sizes says whether rows tell how large the weights are.
+// sizes reports whether rows can show how large the weights are.
 func (t *tied) sizes() bool {
 	m := t.plan.Model
 	return m.Prior.Mean == 0 && len(t.owner)+len(t.is) >= fewest && !m.NoIntercept && t.place[0] >= 0 && m.Lik.Traits().Binary
 }
 
-// noteSize adds to the hint of the size of all weights what the row last predicted says of it.
+// noteSize adds what the row last predicted says of the size of all weights to its hint.
 func (t *tied) noteSize(tilt lik.Tilted) {
 	if !t.sizes() {
 		return
 	}
 	slope := tilt.Alpha*t.m + (tilt.Alpha*tilt.Alpha-tilt.Beta)*t.v
 	information := slope * slope / math.Expm1(-tilt.LogZ)
-	if !(information >= 0 && information <= math.MaxFloat64) { // also NaN: a response that was sure, or no row
+	if !(information >= 0 && information <= math.MaxFloat64) { // also NaN: a response that was certain, or no row
 		return
 	}
 	t.size.slope += slope
 	t.size.curvature += information
 }
 
-// enlarge makes all weights but the intercept larger, and their prior wider with them, where rows
-// say clearly that they are too small and learning, which took the groups of weights from the
-// variances before to those that are in force now, has not done it. What rows told becomes larger,
-// too, as what sides say knows no size. The log evidence stays that of the rows as they were
-// predicted.
+// enlarge scales all weights but the intercept up, and widens their prior accordingly, if rows say
+// clearly that they are too small and learning, which changed the variances of the groups from
+// before to now, has not done it. What the rows contributed is scaled, too, as the sides of a
+// hyperplane do not determine a size. The log evidence stays that of the rows as predicted.
 func (s *priorSearch) enlarge(before, now []float64) {
 	t, wider := s.tied, 0.0
 	for _, p := range s.ps {
@@ -89,5 +88,5 @@ func (s *priorSearch) enlarge(before, now []float64) {
 	}
 }
 
-// larger is the hint where all weights are c times as large.
+// larger is the hint after all weights are scaled by c.
 func (h hint) larger(c float64) hint { return hint{h.slope / (c * c), h.curvature / (c * c * c * c)} }
