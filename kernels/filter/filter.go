@@ -1,19 +1,19 @@
-// Package filter is streaming Gaussian inference with a joint belief over all
-// weights: several update rules (ADF, Laplace, Variational, EKF) for the loop of package
-// stream, and three ways to keep the covariance.
+// Package filter is streaming Gaussian inference with a joint belief over all weights: several
+// update rules (ADF, Laplace, Variational, EKF) for the loop of package stream, and three
+// representations of the covariance.
 //
 // The covariance is kept as
 //
-//   - a Cholesky factor when no variance is added between rows: Carlson's update
-//     multiplies its diagonal by positive numbers, so that it stays positive definite
-//     whatever the conditioning. O(p²) a row; forgetting costs O(p³) a step of time.
-//   - Σ itself when the weights walk at random: adding to its diagonal is O(p), a row
-//     O(p²). walk.go argues when rounding is harmless, and repairs it else.
-//   - a precision of diagonal plus low rank with Options.Covariance "lowrank": O(p rank)
-//     memory and time a row (lowrank.go).
+//   - a Cholesky factor if no variance is added between rows: Carlson's update multiplies its
+//     diagonal by positive numbers, so that it stays positive definite whatever the conditioning.
+//     O(p²) a row; forgetting costs O(p³) per time step.
+//   - Σ itself if the weights follow a random walk: adding to its diagonal is O(p), a row O(p²).
+//     walk.go explains when rounding is harmless, and repairs its effect otherwise.
+//   - a precision of diagonal plus low rank with Options.Covariance "lowrank": O(p rank) memory
+//     and time per row (lowrank.go).
 //
-// Features appear as they come, independent and with their prior. They are kept in
-// belief order, so that a run continued from its fit goes through the same numbers.
+// New features are independent and have their prior. They are kept in belief order, so that a run
+// continued from its fit computes the same numbers.
 package filter
 
 import (
@@ -31,20 +31,19 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// MaxFull is the largest number of weights with a full covariance: its factor
-// has p(p+1)/2 numbers, 1.6 GB, and a fit as much again. A low-rank precision may have
-// as much.
+// MaxFull is the largest number of weights with a full covariance: its factor has p(p+1)/2 numbers,
+// 1.6 GB, and a fit as much again. A low-rank precision may have as much.
 const MaxFull = 20_000
 
-// leastRatio is the least part of a variance that a row leaves, that of lik's moments:
-// a linearised exponential would claim to know a weight to a part in e^500.
+// leastRatio is the least fraction of a variance that a row leaves, that of lik's moments: a
+// linearised exponential would claim to determine a weight to a fraction of e^-500.
 const leastRatio = 1e-24
 
 // New returns the state before the first row.
 //
-// Errors: a rule that does not fit the family or the options; a covariance other
-// than "", "full" and "lowrank"; process noise beside forgetting; a prior
-// that is not a proper Gaussian; more start beliefs than MaxFeatures or MaxFull.
+// Errors: a rule that does not fit the family or the options; a covariance other than "", "full"
+// and "lowrank"; process noise with forgetting; a prior that is not a proper Gaussian; more
+// starting beliefs than MaxFeatures or MaxFull.
 func New(m *kernels.Model, rule Rule) (*stream.State, error) {
 	m = m.Complete()
 	if err := option.Check(&m.Options); err != nil {
@@ -65,7 +64,7 @@ func New(m *kernels.Model, rule Rule) (*stream.State, error) {
 		}})
 }
 
-// joint is a bank of beliefs with covariances between the weights.
+// joint is a bank of beliefs with correlated weights.
 type joint struct {
 	plan *stream.Plan
 	dict *kernels.Dict
@@ -73,23 +72,23 @@ type joint struct {
 	// Features and columns. Known weights (prior variance 0) have no column.
 	order []uint32         // features in belief order
 	at    []int32          // by feature: column, or -1
-	known []kernels.Weight // by feature, where at is -1
+	known []kernels.Weight // by feature, if at is -1
 
 	bank []*member
 
-	// By column, with drift: does it run yet, and for how long it has; its rate
-	// where the model gives them by name.
+	// By column, with drift: whether its walk has begun, and for how long it has run; its rate if
+	// the model gives rates by name.
 	born       []bool
 	life, rate []float64
-	// By column, with forgetting or a dispersion that is learnt: the prior.
+	// By column, with forgetting or a learnt dispersion: the prior.
 	restMu, restV []float64
 
-	cols        []int32 // of the row at hand: its entries with a column, and what the others add
+	cols        []int32 // of the current row: entries with a column, and the contribution of the others
 	vals        []float64
 	shift       float64
 	added, free []float64 // scratch
 
-	stop *stop.Stop // of the call under way
+	stop *stop.Stop // of the current call
 }
 
 // member is one belief: there are several only to compare process noises.
@@ -97,45 +96,45 @@ type member struct {
 	q    float64 // random-walk variance per unit of time
 	mean []float64
 	cov  covariance
-	// known is, where the dispersion is learnt, how many weights the data determine as
-	// of the last row, in units of lik.Determined.
+	// known is, if the dispersion is learnt, the number of weights that the data determine as of
+	// the last row, in units of lik.Determined.
 	known int64
 }
 
-// covariance is how a member keeps Σ over its columns.
+// covariance is a member's representation of Σ over its columns.
 type covariance interface {
-	// grow makes room for p columns: column j becomes move[j], the others are new
-	// and independent with the given variances.
+	// grow resizes to p columns: column j becomes move[j], the others are new and independent with
+	// the given variances.
 	grow(p int, move []int, variance []float64)
-	// predict returns v = xᵀΣx and remembers the row for absorb.
+	// predict returns v = xᵀΣx and keeps the row for absorb.
 	predict(cols []int32, x []float64) float64
 	// absorb is the rank-one update of mean and Σ for the row last predicted.
 	absorb(mean []float64, t lik.Tilted)
 	// walk adds scale·d_j to the variance of column j.
 	walk(scale float64, d []float64)
-	// recast makes weight j ratio_j times itself and adds Σ shift_j times the old ones to
-	// weight to, -1 for none.
+	// recast multiplies weight j by ratio_j and adds Σ shift_j times the old weights to weight to,
+	// -1 for none.
 	recast(ratio, shift []float64, to int)
-	// forget sets Λ = λΛ + (1-λ)Λ0 for Λ0 = diag(1/restV), and the mean alike.
+	// forget sets Λ = λΛ + (1-λ)Λ0 for Λ0 = diag(1/restV), and updates the mean accordingly.
 	forget(lambda float64, mean, restMu, restV []float64) error
-	// merge is the product with o, prior counted once: da and db are the two means
-	// less the prior's; it returns that of the product, log ∫ q_a q_b / p0 and how far the
-	// two lie apart, daᵀΛa da + dbᵀΛb db - dᵀΛd.
+	// merge multiplies by o, counting the prior once: da and db are the two means less the prior's;
+	// it returns that of the product, log ∫ q_a q_b / p0 and the squared distance of the two,
+	// daᵀΛa da + dbᵀΛb db - dᵀΛd.
 	merge(o, prior covariance, da, db []float64) (d []float64, logC, apart float64, err error)
 	variances(dst []float64)
-	// quick is variances to rounding, after a row for no more than the row's cost.
+	// quick is variances up to rounding; after a row it costs no more than the row.
 	quick(dst []float64)
-	// pack is the covariance in the order of places: columns, -1 for known weights.
+	// pack returns the covariance in the order of places: columns, -1 for known weights.
 	pack(places []int32) (kernels.Covariance, error)
 	clone() covariance
-	// under gives the dense steps from here on a Stop.
+	// under sets the Stop of dense steps from here on.
 	under(s *stop.Stop)
 	size() int64
-	status() string // "" or a sentence
+	status() string // the note, or ""
 }
 
-// newJoint gives the features that the model names, which d has, their columns and every
-// member its start.
+// newJoint gives the features that the model names, which are in d, their columns and every member
+// its starting belief.
 func newJoint(plan *stream.Plan, d *kernels.Dict) (*joint, error) {
 	s := &joint{plan: plan}
 	for _, q := range plan.Rates {
@@ -144,10 +143,10 @@ func newJoint(plan *stream.Plan, d *kernels.Dict) (*joint, error) {
 	if err := s.index(d); err != nil {
 		return nil, err
 	}
-	// The batch engines' problem without rows: the start, columns in our order.
+	// The batch engines' problem without rows: the starting belief, with columns in our order.
 	m := plan.Model
 	named := *m
-	named.PriorBy = nil // the columns are not known yet, and what is named has its own prior
+	named.PriorBy = nil // the columns are not known yet, and named features have their own priors
 	r, err := kernels.NewRows(&named)
 	if err != nil {
 		return nil, err
@@ -173,7 +172,7 @@ func newJoint(plan *stream.Plan, d *kernels.Dict) (*joint, error) {
 	return s, nil
 }
 
-// room reports more weights than a covariance has memory for.
+// room returns an error if p weights need more memory than a covariance may have.
 func (s *joint) room(p int) error {
 	if s.plan.Model.Options.Covariance == "lowrank" {
 		l := lowRank{p: p, rank: kernels.Or(s.plan.Model.Options.Rank, DefaultRank)}
@@ -191,7 +190,7 @@ func (s *joint) room(p int) error {
 	return memory.Room(s.covarianceBytes(p), fmt.Sprintf("covariance = 'full' with %d weights ('diagonal' and 'lowrank' take less)", p))
 }
 
-// covarianceBytes is the size of the covariances of p weights.
+// covarianceBytes is the size of the covariances of p weights in bytes.
 func (s *joint) covarianceBytes(p int) int64 {
 	each := float64(p) * float64(p)
 	if s.plan.Model.Options.Covariance == "lowrank" {
@@ -207,7 +206,7 @@ func (s *joint) Reserve(copies int64, what string) (*memory.Grant, error) {
 	return memory.Reserve(copies*s.covarianceBytes(p), fmt.Sprintf("%s with covariance = '%s' of %d weights", what, kernels.Or(s.plan.Model.Options.Covariance, "full"), p))
 }
 
-// index gives the features that d has learnt their columns.
+// index gives the features that d has gained their columns.
 func (s *joint) index(d *kernels.Dict) error {
 	s.dict = d
 	n, old := d.Len(), len(s.at)
@@ -223,7 +222,7 @@ func (s *joint) index(d *kernels.Dict) error {
 			cols[id] = -1
 		}
 	}
-	// Old columns keep their order among themselves.
+	// Old columns keep their relative order.
 	order := d.Order()
 	p := 0
 	var mean, variance []float64
@@ -262,8 +261,8 @@ func (s *joint) index(d *kernels.Dict) error {
 	return nil
 }
 
-// fresh are the priors of the features of d that have no columns yet, by number, and the weights
-// that they start from.
+// fresh returns the priors, by number, of the features of d that have no columns yet, and the
+// weights that they start from.
 func (s *joint) fresh(d *kernels.Dict) (prior, start []kernels.Weight) {
 	n, old := d.Len(), len(s.at)
 	prior = make([]kernels.Weight, n)
@@ -289,7 +288,7 @@ func (s *joint) fresh(d *kernels.Dict) (prior, start []kernels.Weight) {
 	return prior, start
 }
 
-// indexDrift is index for what drift knows of the p columns, of which the old ones are now at moves.
+// indexDrift is index for the drift of the p columns, of which the old ones are now at moves.
 func (s *joint) indexDrift(d *kernels.Dict, moves []int, p int) {
 	s.born = spread(s.born, moves, make([]bool, p))
 	s.life = spread(s.life, moves, make([]float64, p))
@@ -315,7 +314,7 @@ func spread[T any](src []T, move []int, dst []T) []T {
 	return dst
 }
 
-// Grow implements stream.Form. Cost: O(p²) with a full covariance, when there are any.
+// Grow implements stream.Form. Cost: O(p²) with a full covariance, if features are new.
 // Errors: more weights than MaxFull with a full covariance.
 func (s *joint) Grow(d *kernels.Dict) error {
 	s.dict = d
@@ -334,7 +333,7 @@ func (s *joint) Begin(float64) {
 	}
 }
 
-// Drift implements stream.Form: all weights come to the same time.
+// Drift implements stream.Form: all weights are brought to the same time.
 func (s *joint) Drift(from, to float64, fs []uint32) error {
 	if err := s.drift(to - from); err != nil {
 		return err
@@ -347,7 +346,7 @@ func (s *joint) Drift(from, to float64, fs []uint32) error {
 	return nil
 }
 
-// drift moves every member dt ahead, where that is above 0.
+// drift advances every member by dt if it is positive.
 func (s *joint) drift(dt float64) error {
 	if !(dt > 0) {
 		return nil
@@ -376,7 +375,7 @@ func (s *joint) drift(dt float64) error {
 	return nil
 }
 
-// perUnit is dt, times the column's own rate where there is one.
+// perUnit is dt, times the column's own rate if it has one.
 func (s *joint) perUnit(j int, dt float64) float64 {
 	if s.rate != nil {
 		return s.rate[j] * dt
@@ -392,7 +391,7 @@ func (s *joint) walk(d []float64) {
 	}
 }
 
-// scale is what perUnit is multiplied by.
+// scale is the factor of perUnit.
 func (s *joint) scale(b *member) float64 {
 	if s.rate != nil {
 		return 1
@@ -415,8 +414,8 @@ func (s *joint) Under(halt *stop.Stop) {
 	}
 }
 
-// entries sets cols and vals to the unknown weights of a row, in the order of the
-// columns, and returns m with what the known ones add to the linear predictor.
+// entries sets cols and vals to the unknown weights of a row, in the order of the columns, and
+// returns m plus the contribution of the known ones to the linear predictor.
 func (s *joint) entries(fs []uint32, xs []float64, m float64) float64 {
 	s.cols, s.vals = s.cols[:0], s.vals[:0]
 	for e, f := range fs {
@@ -488,7 +487,7 @@ func (s *joint) Determined(k int) int64 {
 // Gain implements stream.Whole.
 func (s *joint) Gain(k int) float64 {
 	c, ok := s.bank[k].cov.(interface{ logDetPrec() float64 })
-	if !ok { // of drift
+	if !ok { // with drift
 		return math.NaN()
 	}
 	sum := c.logDetPrec()
@@ -498,7 +497,7 @@ func (s *joint) Gain(k int) float64 {
 	return sum
 }
 
-// Nearly implements stream.Whole: of low rank.
+// Nearly implements stream.Whole: true for low rank.
 func (s *joint) Nearly() bool { _, low := s.bank[0].cov.(*lowRank); return low }
 
 // Apart implements stream.Whole.
@@ -509,8 +508,8 @@ func (s *joint) Apart(k int, dst []float64) []float64 {
 	return dst
 }
 
-// Approximates implements stream.Approximate: a precision of low rank that rows without noise have a
-// part in has no digits left of what other rows and the prior say.
+// Approximates implements stream.Approximate: a low-rank precision that includes rows without noise
+// has no digits left of the contribution of other rows and the prior.
 func (s *joint) Approximates() float64 {
 	if _, low := s.bank[0].cov.(*lowRank); low {
 		return lik.LeastScale
@@ -518,8 +517,8 @@ func (s *joint) Approximates() float64 {
 	return 0
 }
 
-// Rescale implements stream.Form, where what comes out is still a precision: a weight
-// may have drifted past its prior.
+// Rescale implements stream.Form if the result is still a precision: a weight may have drifted past
+// its prior.
 func (s *joint) Rescale(k int, lambda float64) {
 	b := s.bank[k]
 	if lambda != 1 && b.cov.forget(lambda, b.mean, s.restMu, s.restV) == nil {
@@ -527,7 +526,7 @@ func (s *joint) Rescale(k int, lambda float64) {
 	}
 }
 
-// strain is the squared distance of mean from the prior's, in prior variances.
+// strain is the squared distance of mean from the prior mean, in prior variances.
 func (s *joint) strain(mean []float64) (sum float64) {
 	for j, v := range s.restV {
 		d := mean[j] - s.restMu[j]
@@ -582,12 +581,12 @@ func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
 	return r.Restore(&restorer{s, b, r, to})
 }
 
-// restorer is belief b of s as Recast.Restore changes it.
+// restorer is belief b of s for Recast.Restore.
 type restorer struct {
 	s  *joint
 	b  *member
 	r  *stream.Recast
-	to int // the intercept
+	to int // index of the intercept
 }
 
 // Prior implements stream.Restorer.
@@ -602,7 +601,7 @@ func (p *restorer) Prior(i int) kernels.Weight {
 // Pin implements stream.Restorer.
 func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
 	s, b := p.s, p.b
-	s.stop.Check() // there is a pin for each number, and each takes as long as a row
+	s.stop.Check() // there is a pin for each number, and each costs as much as a row
 	// The intercept is feature 0.
 	fs := make([]uint32, len(js))
 	for e, i := range js {
@@ -646,7 +645,7 @@ func (s *joint) Lift(k int, shift float64) { s.bank[k].mean[s.at[0]] += shift }
 func (s *joint) Linear(k int, b *kernels.Batch, now float64, at func(int) float64, mean, variance []float64) error {
 	q, forgets := s.bank[k], s.plan.Model.Forgets()
 	cov, mu := q.cov, q.mean
-	reached := 0.0 // how far cov and mu are ahead, with forgetting
+	reached := 0.0 // how far cov and mu have been advanced, with forgetting
 	for i := range b.Len() {
 		dt := at(i) - now
 		if !(dt > 0) || !s.plan.Drifts {
@@ -674,7 +673,7 @@ func (s *joint) Linear(k int, b *kernels.Batch, now float64, at func(int) float6
 	return nil
 }
 
-// Beliefs implements stream.Form: they are at the last row's time.
+// Beliefs implements stream.Form: they are those at the last row's time.
 func (s *joint) Beliefs(k int, _ float64, dst []kernels.Weight) []kernels.Weight {
 	b := s.bank[k]
 	variance := make([]float64, len(b.mean))
@@ -730,8 +729,8 @@ func (s *joint) Size() int64 {
 	return n
 }
 
-// merged is the product of s and o, a copy of the other with the same columns, over prior,
-// where both started; taken says that s had no rows and is o now.
+// merged is the product of s and o, a copy of the other with the same columns, over prior, the
+// common start; taken says that s had no rows and is now o.
 type merged struct {
 	s, o, prior *joint
 	taken       bool
@@ -803,7 +802,7 @@ func (s *joint) Merge(other stream.Form, g *stream.Merging) (stream.Product, err
 	return &merged{s: s, o: o, prior: prior}, nil
 }
 
-// started is where s started, over the features of d.
+// started returns the start of s over the features of d.
 func (s *joint) started(d *kernels.Dict) (*joint, error) {
 	var names kernels.Dict
 	if err := s.plan.Model.Name(&names); err != nil {
@@ -822,7 +821,7 @@ func (s *joint) started(d *kernels.Dict) (*joint, error) {
 
 // Known implements stream.Product.
 func (p *merged) Known(k int) [3]int64 {
-	if p.taken { // there is nothing to bring together
+	if p.taken { // nothing to multiply
 		return [3]int64{}
 	}
 	return [3]int64{p.s.Determined(k), p.o.Determined(k), p.prior.Determined(k)}
@@ -855,7 +854,7 @@ func (p *merged) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, co
 	for j := range n {
 		q.mean[j] = o.mean[j] + d[j]
 	}
-	// less what the distance says of the prior
+	// less the part of the distance from the prior
 	return logZ + logC, apart + strain - p.s.strain(q.mean), conflict, nil
 }
 

@@ -14,15 +14,15 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// DefaultRank is the number of directions a low-rank precision keeps.
+// DefaultRank is the default number of directions of a low-rank precision.
 const DefaultRank = 50
 
-// lowRank keeps the precision Λ = diag(s) + W Wᵀ. A row adds the column sqrt(h) x to
-// W, h = β / (1 - vβ). When W has twice the rank in columns, it is cut back by a
-// singular value decomposition of diag(s)^-½ W, in which the units of features do not
-// matter; the squares of what is cut go to the diagonal, so that Λ keeps its diagonal.
-// While the columns fit (rank >= rows, or >= weights) nothing is cut and the filter is
-// that of the full covariance. A row whose h is negative (studentt) moves the mean only.
+// lowRank keeps the precision Λ = diag(s) + W Wᵀ. A row adds the column sqrt(h) x to W,
+// h = β / (1 - vβ). When W has twice the rank in columns, it is truncated by a singular value
+// decomposition of diag(s)^-½ W, which does not depend on the units of features; the squares of the
+// truncated part go to the diagonal, so that Λ keeps its diagonal. While the columns fit
+// (rank >= rows, or >= weights) nothing is truncated and the filter is that of the full covariance.
+// A row with negative h (studentt) moves the mean only.
 //
 // Products go through Woodbury: with M = I + Wᵀ diag(1/s) W = K Kᵀ,
 //
@@ -32,7 +32,7 @@ const DefaultRank = 50
 // extended Kalman filtering (LO-FI), with a scaled decomposition that is ours.
 type lowRank struct {
 	p, r, rank    int
-	asked         int     // the rank of the options
+	asked         int     // the rank that the options ask for
 	interceptPrec float64 // the precision of the intercept's prior, for recast
 	s             []float64
 	w             []float64     // p rows of room columns, r of them used, the others zero
@@ -45,23 +45,23 @@ type lowRank struct {
 	u, y, z []float64
 	prior   float64 // xᵀ diag(1/s) x
 	v       float64
-	sx      []float64 // Σx where near is set
-	near    bool      // v is so far below prior that it was not taken as a difference
+	sx      []float64 // Σx if near is set
+	near    bool      // v is so far below prior that the difference is not accurate
 
 	e, qe, n, turned []float64 // scratch
-	diag             []float64 // the variances, once quick has been asked; nil when they changed by more than a row
+	diag             []float64 // the variances after a call of quick; nil when they changed other than by a row
 
 	cuts    int64
-	dropped float64 // largest share of precision that one cut moved to the diagonal
+	dropped float64 // the largest share of precision that one cut moved to the diagonal
 	convex  int64   // rows with h < 0
 
 	stop *stop.Stop
 }
 
-// room is the number of columns there is memory for, at which W is cut.
+// room is the number of columns allocated, at which W is cut.
 func (l *lowRank) room() int { return max(2*l.keep(), l.keep()+1) }
 
-// keep is the number of columns that a cut leaves: no more than there are weights.
+// keep is the number of columns that a cut leaves, at most the number of weights.
 func (l *lowRank) keep() int { return min(l.rank, l.p) }
 
 func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
@@ -86,8 +86,8 @@ func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
 			}
 		}
 		dense.Gram(inner, g.F, weights)
-		// It is the inverse of M, of which rounding leaves nothing where rows say 1e16 times what
-		// the diagonal does: there it is raised, to a belief that knows less.
+		// It is the inverse of M, which rounding destroys if rows contribute 1e16 times what the
+		// diagonal does: it is then raised, to a belief that knows less.
 		var err error
 		for raised := 1.0; raised < 1+1e-5; raised += 10 * max(raised-1, 0x1p-52) {
 			root := inner.Clone()
@@ -114,15 +114,15 @@ func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
 	switch {
 	case w == nil:
 	case g.Form == gauss.LowRank && w.Cols < l.room():
-		l.setFactor(w) // as the fit was when it ended: the next cut comes at the row it would have come at
+		l.setFactor(w) // as the fit was when it ended: the next cut comes at the same row as without the break
 	default:
 		l.setProjected(w, nil)
 	}
 	return l, nil
 }
 
-// split sets s and returns W for a full precision: with T = diag(Var)^½ the matrix
-// TΛT less its least eigenvalue is what W holds. Cost: O(p³).
+// split sets s and returns W for a full precision: with T = diag(Var)^½, W represents the matrix
+// TΛT less its least eigenvalue. Cost: O(p³).
 func (l *lowRank) split(g *gauss.Normal) (*dense.Matrix, error) {
 	p := g.Dim()
 	prec := dense.New(p, p)
@@ -161,13 +161,13 @@ func (l *lowRank) init(p int) {
 	}
 }
 
-// row is row i of W.
+// row returns row i of W.
 func (l *lowRank) row(i int) []float64 {
 	lo := i * l.room()
 	return l.w[lo : lo+l.r : lo+l.r]
 }
 
-// matrix is W as a view.
+// matrix returns W as a view.
 func (l *lowRank) matrix() *dense.Matrix {
 	return &dense.Matrix{Rows: l.p, Cols: l.r, Stride: l.room(), Data: l.w, Stop: l.stop}
 }
@@ -212,15 +212,15 @@ func (l *lowRank) predict(cols []int32, x []float64) float64 {
 	return l.v
 }
 
-// nearly is the share of the prior variance below which a variance is no difference from it.
+// nearly is the share of the prior variance below which the difference for a variance is inaccurate.
 const nearly = 1e-6
 
-// objective is the variance of the row predicted, and in sx and z its Σx and M⁻¹u. With z
+// objective is the variance of the row predicted; it sets sx and z to its Σx and M⁻¹u. With z
 //
 //	v = |diag(s)^-½ (x - Wz)|² + |z|²,
 //
-// the least value that a ridge regression of the row on W reaches: a sum of squares, in which
-// an error of z counts by its square. Cost: O(p r).
+// the least value that a ridge regression of the row on W reaches: a sum of squares, in which an
+// error of z enters squared. Cost: O(p r).
 func (l *lowRank) objective(cols []int32, x []float64) float64 {
 	z := l.z[:l.r]
 	copy(z, l.y)
@@ -288,7 +288,7 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 	}
 }
 
-// narrow subtracts β (Σx)² from the variances kept; z is M⁻¹u.
+// narrow subtracts β (Σx)² from the variances in diag; z is M⁻¹u.
 func (l *lowRank) narrow(z []float64, t lik.Tilted) {
 	l.e = resize(l.e, l.p)
 	for i := range l.p {
@@ -302,7 +302,7 @@ func (l *lowRank) narrow(z []float64, t lik.Tilted) {
 	}
 }
 
-// cut brings W back to its rank.
+// cut truncates W to its rank.
 func (l *lowRank) cut() {
 	if l.r <= l.keep() {
 		return
@@ -310,8 +310,8 @@ func (l *lowRank) cut() {
 	l.setProjected(l.matrix().Clone(), l.gram.Slice(0, l.r, 0, l.r))
 }
 
-// setProjected sets the low-rank part to w (p x any), cut to the rank if it is wider than that;
-// gram is wᵀ diag(1/s) w, nil when unknown.
+// setProjected sets the low-rank part to w (p x any), truncated to the rank if it is wider; gram is
+// wᵀ diag(1/s) w, nil if unknown.
 func (l *lowRank) setProjected(w, gram *dense.Matrix) {
 	c, keep := w.Cols, l.keep()
 	if c > keep {
@@ -335,7 +335,7 @@ func (l *lowRank) setProjected(w, gram *dense.Matrix) {
 		cutW := dense.NewUnder(l.stop, l.p, keep)
 		dense.Mul(cutW, w, top)
 		for i := range l.p {
-			// What the rotation leaves out of row i; exact rows lose rounding only.
+			// What the rotation loses of row i; rows within the rank lose only rounding errors.
 			a, b := w.Row(i), cutW.Row(i)
 			before := dense.Dot(a, a)
 			if lost := before - dense.Dot(b, b); lost > 1e-14*before {
@@ -351,7 +351,7 @@ func (l *lowRank) setProjected(w, gram *dense.Matrix) {
 	l.setFactor(w)
 }
 
-// setFactor sets the low-rank part to w. It has less than room columns.
+// setFactor sets the low-rank part to w, which has fewer than room columns.
 func (l *lowRank) setFactor(w *dense.Matrix) {
 	l.diag = nil
 	clear(l.w)
@@ -386,7 +386,7 @@ func (l *lowRank) refactor() {
 		g.Row(i)[i]++
 	}
 	if dense.Cholesky(g) != nil {
-		// I + a Gram matrix: only overflow fails, and then predict reports it.
+		// I plus a Gram matrix: only overflow fails, and then predict reports it.
 		for i := range l.r {
 			g.Row(i)[i] = math.Inf(1)
 		}
@@ -396,11 +396,11 @@ func (l *lowRank) refactor() {
 	}
 }
 
-// walk is Σ + diag(q) in closed form. With e = 1/(1 + s q),
+// walk computes Σ + diag(q) in closed form. With e = 1/(1 + s q),
 //
 //	s' = s e,  W' = diag(e) W R⁻ᵀ,  R Rᵀ = I + Wᵀ diag(q e) W
 //
-// in which nothing cancels. Cost: O(p r²).
+// without cancellation. Cost: O(p r²).
 func (l *lowRank) walk(scale float64, d []float64) {
 	if scale == 0 {
 		return
@@ -425,7 +425,7 @@ func (l *lowRank) walk(scale float64, d []float64) {
 	for i := range l.r {
 		n.Row(i)[i]++
 	}
-	if dense.Cholesky(n) == nil { // else the noise overflows, and s alone shows it
+	if dense.Cholesky(n) == nil { // otherwise the noise overflows, and s alone shows it
 		l.turned = resize(l.turned, l.r*l.p)
 		t := &dense.Matrix{Rows: l.r, Cols: l.p, Stride: l.p, Data: l.turned, Stop: l.stop}
 		for i := range l.p {
@@ -444,13 +444,13 @@ func (l *lowRank) walk(scale float64, d []float64) {
 	l.refactor()
 }
 
-// square is r x r scratch.
+// square returns r x r scratch memory.
 func (l *lowRank) square() *dense.Matrix {
 	l.n = resize(l.n, l.r*l.r)
 	return &dense.Matrix{Rows: l.r, Cols: l.r, Stride: l.r, Data: l.n, Stop: l.stop}
 }
 
-// mulPrec is Λ x.
+// mulPrec sets dst to Λ x.
 func (l *lowRank) mulPrec(dst, x []float64) {
 	u := make([]float64, l.r)
 	dense.GemvT(u, l.matrix(), x)
@@ -459,7 +459,7 @@ func (l *lowRank) mulPrec(dst, x []float64) {
 	}
 }
 
-// solve is Λ⁻¹ x.
+// solve sets dst to Λ⁻¹ x.
 func (l *lowRank) solve(dst, x []float64) {
 	for i, s := range l.s {
 		dst[i] = x[i] / s
@@ -484,10 +484,10 @@ func (l *lowRank) logDetPrec() float64 {
 	return sum
 }
 
-// recast changes the coordinates: the intercept's part of the diagonal, which is about
-// numbers at the centres where they were, goes to W.
+// recast changes the coordinates: the intercept's part of the diagonal, which refers to numbers at
+// the old centres, moves to W.
 func (l *lowRank) recast(ratio, shift []float64, to int) {
-	if to >= 0 && dense.Dot(shift, shift) > 0 && l.s[to] > 1e-4*l.interceptPrec { // else it is there
+	if to >= 0 && dense.Dot(shift, shift) > 0 && l.s[to] > 1e-4*l.interceptPrec { // otherwise it is there
 		if l.r+1 >= l.room() {
 			l.cut()
 		}
@@ -500,8 +500,8 @@ func (l *lowRank) recast(ratio, shift []float64, to int) {
 	l.refactor()
 }
 
-// restoreIntercept takes the intercept's part of the diagonal back from W, where recast put it before a fit
-// and brings it again to the weights that it is of: the last column, of the intercept alone.
+// restoreIntercept moves the intercept's part of the diagonal back from W, to which recast moved it before
+// the fit: the continued run's recast has brought its column, the last, back to the intercept alone.
 func (l *lowRank) restoreIntercept(to int) {
 	if l.r == 0 {
 		return
@@ -526,10 +526,10 @@ func (l *lowRank) restoreIntercept(to int) {
 	l.refactor()
 }
 
-// rest is what of the intercept's part of the diagonal stays there. It stays about the wrong
-// centres, which takes rest times the variance of the intercept at the new ones from what is
-// right, but variances are differences from 1/rest, which rounding spoils by ε/rest: between
-// the two where the weights are known well, when the prior says little anyhow.
+// rest is the amount of the intercept's part of the diagonal that stays there. It refers to the
+// wrong centres, a relative error of rest times the variance of the intercept at the new ones, but
+// variances are differences from 1/rest, which rounding spoils by ε/rest: the value balances the
+// two if the weights are known well, when the prior says little anyway.
 func (l *lowRank) rest(shift []float64, to int) float64 {
 	cols, x := make([]int32, l.p), make([]float64, l.p)
 	for j := range cols {
@@ -542,13 +542,13 @@ func (l *lowRank) rest(shift []float64, to int) float64 {
 	return min(max(r, 1e-8*l.s[to]), 0.99e-4*l.interceptPrec)
 }
 
-// variance is that of the row x with the intercept.
+// variance is the variance of the row x plus the intercept.
 func (l *lowRank) variance(cols []int32, x []float64, to int) float64 {
 	x[to]++
 	return l.predict(cols, x)
 }
 
-// turn is W in other coordinates, and what the diagonal says of one weight.
+// turn transforms W, and the diagonal weight by weight, to other coordinates.
 func (l *lowRank) turn(ratio, shift []float64, to int) {
 	l.diag = nil
 	for j, r := range ratio {
@@ -563,10 +563,10 @@ func (l *lowRank) turn(ratio, shift []float64, to int) {
 	}
 }
 
-// restore is recast with the prior that is on the diagonal staying there, about the new
-// weights: W changes exactly, and what the cuts put on the diagonal stays too. mean is that
-// of the old weights, which in the new ones is moved by what the diagonal says otherwise: of
-// what the rows say nothing cancels.
+// restore is recast with the prior on the diagonal staying there, for the new weights: W changes
+// exactly, and what cuts moved to the diagonal stays too. mean comes as that of the old weights; it
+// is transformed and then corrected for the change of the diagonal, so that nothing cancels in what
+// the rows contribute.
 func (l *lowRank) restore(mean, ratio, shift []float64, to int, restMu, restV []float64) {
 	nu, moved := make([]float64, l.p), make([]float64, l.p)
 	for j, m := range mean {
@@ -594,7 +594,7 @@ func (l *lowRank) restore(mean, ratio, shift []float64, to int, restMu, restV []
 	dense.Axpy(1, moved, mean)
 }
 
-// forget: λ(diag(s) + WWᵀ) + (1-λ) diag(1/restV).
+// forget: Λ = λ(diag(s) + WWᵀ) + (1-λ) diag(1/restV).
 func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 	if lambda == 1 {
 		return nil
@@ -604,11 +604,11 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 	for i := range d {
 		d[i] = mean[i] - restMu[i]
 	}
-	// Λ'd' = λΛd: the mean goes back by Λ'⁻¹(1-λ)Λ0 d, in which nothing cancels.
+	// Λ'd' = λΛd: the mean moves back by Λ'⁻¹(1-λ)Λ0 d, without cancellation.
 	root := math.Sqrt(lambda)
 	for i := range l.p {
 		rest := (1 - lambda) / restV[i]
-		own := 1 / restV[i] // what the diagonal has of the prior stays, however large λ is
+		own := 1 / restV[i] // the prior's part of the diagonal stays, however large λ is
 		if s := own + lambda*(l.s[i]-own); s > 0 {
 			l.s[i] = s
 		} else { // the weight has drifted past its prior
@@ -627,12 +627,11 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 	return nil
 }
 
-// merge joins the columns and cuts them back to the rank. A start with a low-rank
-// part of its own is in both factors: it is taken out of the second one, by the
-// eigenvalues of what the two differ in.
+// merge joins the columns and truncates them to the rank. A low-rank part of the start is in both
+// factors: it is removed from the second one, by the eigenvalues of the difference of the two.
 func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, float64, float64, error) {
 	o, p0 := other.(*lowRank), start.(*lowRank)
-	// All is about the mean of the narrower part: what the two share does not cancel.
+	// All is relative to the mean of the narrower part: what the two share does not cancel.
 	nl, no := l.logDetPrec(), o.logDetPrec()
 	base, part := da, struct {
 		*lowRank
@@ -653,7 +652,7 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	dense.Axpy(1, term, nu)
 	s := make([]float64, l.p)
 	for i := range s {
-		// Cuts and data only add to s, so that what one part gained counts once more.
+		// Cuts and data only add to s, so that the gains of both parts add up.
 		if s[i] = l.s[i] + (o.s[i] - p0.s[i]); !(s[i] > 0) {
 			return nil, 0, 0, fmt.Errorf("no proper product: precision %v + %v - %v on the diagonal", l.s[i], o.s[i], p0.s[i])
 		}
@@ -675,8 +674,8 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	return d, logC - 0.5*(apart+l.logDetPrec()), apart, nil
 }
 
-// signed is a W with W Wᵀ = Σ plus plusᵀ - minus minusᵀ; negative parts that are left go
-// to s, which stays positive or the error says that the product is improper.
+// signed returns a W with W Wᵀ = Σ plus plusᵀ - minus minusᵀ; remaining negative parts go to s, and
+// the product is improper, an error, unless s stays positive.
 func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matrix, error) {
 	p, c := len(s), 0
 	for _, m := range plus {
@@ -721,7 +720,7 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 	return w, nil
 }
 
-// signedDirections are the directions of all J allᵀ and how much there is of each, J with 1 for the
+// signedDirections returns the directions of all J allᵀ and their eigenvalues, J with 1 for the
 // first c columns and -1 for the others: with Z = diag(s)^-½ all and ZᵀZ = V Γ Vᵀ the nonzero
 // eigenvalues of Z J Zᵀ are those of Γ^½ Vᵀ J V Γ^½, its eigenvectors Z V Γ^-½ times theirs.
 func signedDirections(s []float64, all *dense.Matrix, c int) (evals []float64, dirs *dense.Matrix, err error) {
@@ -770,8 +769,8 @@ func signedDirections(s []float64, all *dense.Matrix, c int) (evals []float64, d
 	return evals, dirs, nil
 }
 
-// eigen is the eigenvalues of a symmetric matrix, ascending, and their vectors; the
-// lower triangle is read.
+// eigen returns the eigenvalues of a symmetric matrix, ascending, and their vectors; it reads the
+// lower triangle.
 func eigen(m *dense.Matrix) ([]float64, *dense.Matrix, bool) {
 	n := m.Rows
 	if n == 0 {
@@ -806,7 +805,7 @@ func eigen(m *dense.Matrix) ([]float64, *dense.Matrix, bool) {
 	return e.Values(nil), out, true
 }
 
-// normal is D and F of Σ = diag(D) - F Fᵀ, F = diag(1/s) W K⁻ᵀ, and the variances.
+// normal returns D and F of Σ = diag(D) - F Fᵀ, F = diag(1/s) W K⁻ᵀ, and the variances.
 func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 	wt := l.matrix().T()
 	dense.SolveLower(l.factor(), wt)
@@ -818,8 +817,8 @@ func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 		for j := range row {
 			row[j] *= d[i]
 		}
-		// Where rounding takes all of the variance, the row of F is shortened: wider. Numbers
-		// that overflowed have no such end; the last check of the fit finds them.
+		// If rounding removes all of the variance, the row of F is shortened, which widens it.
+		// Numbers that overflowed never get there; the last check of the fit finds them.
 		for shrink := 1e-15; shrink < 1; shrink *= 4 {
 			if variance[i] = d[i] - dense.Dot(row, row); variance[i] > 0 {
 				break
@@ -832,8 +831,8 @@ func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 	return d, f, variance
 }
 
-// variances are those of normal; where its difference has no digits, up to mostExact
-// operations, the objective's.
+// variances are those of normal; those whose difference has no digits are the objective's, up to
+// mostExact operations.
 func (l *lowRank) variances(dst []float64) {
 	d, _, v := l.normal()
 	copy(dst, v)
@@ -851,7 +850,7 @@ func (l *lowRank) variances(dst []float64) {
 	}
 }
 
-// mostExact is a second's work.
+// mostExact is about a second's work.
 const mostExact = 1_000_000_000
 
 func (l *lowRank) quick(dst []float64) {
@@ -862,8 +861,8 @@ func (l *lowRank) quick(dst []float64) {
 	copy(dst, l.diag)
 }
 
-// pack keeps every column, up to twice the rank: cut back here, a run continued from
-// its fit would not be the uninterrupted one.
+// pack keeps every column, up to twice the rank: if it truncated them, a run continued from its fit
+// would differ from the uninterrupted one.
 func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
 	d, f, _ := l.normal()
 	out := kernels.Covariance{Form: gauss.LowRank, Rank: f.Cols, Values: stop.Make[float64](l.stop, len(places)*(f.Cols+1))[:0]}

@@ -11,30 +11,30 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// root keeps the lower Cholesky factor of Σ = L Lᵀ, column after column: L(i, j) of
-// i >= j at start(j) + i - j.
+// root keeps the lower Cholesky factor of Σ = L Lᵀ column by column: L(i, j) with i >= j at
+// start(j) + i - j.
 //
-// A row is absorbed by Carlson's square-root update, from the last column to the
-// first. With f = Lᵀx, c = 1 - vβ before the first column, and for each column
+// A row is absorbed by Carlson's square-root update, from the last column to the first. With
+// f = Lᵀx, c = 1 - vβ before the first column, and for each column
 //
 //	c' = c + β f_j²,  r = sqrt(c/c')
 //	L_j' = r (L_j - (β f_j / c) b),  b' = b + f_j L_j
 //
-// c ends at 1 and b at Σx. All c are positive, so the diagonal is multiplied by
-// positive numbers and nothing can make Σ indefinite.
+// c ends at 1 and b at Σx. All c are positive, so the diagonal is multiplied by positive numbers
+// and nothing can make Σ indefinite.
 //
 // Source: Bierman, Factorization Methods for Discrete Sequential Estimation (1977),
 // chapter V; Carlson (1973).
 type root struct {
 	p    int
 	l    []float64
-	f, b []float64 // of the row last predicted: Lᵀx, and room for Σx
+	f, b []float64 // of the row last predicted: Lᵀx, and memory for Σx
 	x    []float64
 	top  int // columns above it have f = 0
 	stop *stop.Stop
 }
 
-// least is the smallest diagonal entry kept: its square, a variance, is a number.
+// least is the smallest diagonal entry: its square, a variance, does not underflow.
 const least = 1e-150
 
 func newRoot(g *gauss.Normal) (*root, error) {
@@ -63,7 +63,7 @@ func (r *root) logDetPrec() (sum float64) {
 	return sum
 }
 
-// col is column j from the diagonal down.
+// col returns column j from the diagonal down.
 func (r *root) col(j int) []float64 {
 	lo := j*r.p - j*(j-1)/2
 	return r.l[lo : lo+r.p-j : lo+r.p-j]
@@ -96,8 +96,8 @@ func (r *root) predict(cols []int32, x []float64) (v float64) {
 			r.x[j] = x[e]
 		}
 	}
-	// Both ways add in the order of the columns, one after the other, and zeros add
-	// nothing: features that a row does not know leave every bit as it is.
+	// Both ways add in the order of the columns, one after the other, and zeros add nothing:
+	// features that a row lacks leave every bit unchanged.
 	j := 0
 	for ; wide && j+4 <= r.top+1; j += 4 {
 		dots4(r.f[j:j+4], r.col(j), r.col(j+1), r.col(j+2), r.col(j+3), r.x[j:r.top+1])
@@ -118,8 +118,8 @@ func (r *root) predict(cols []int32, x []float64) (v float64) {
 	return v
 }
 
-// dots4 are the products of four columns of L that follow each other with x, which
-// starts where the first does.
+// dots4 computes the products of four consecutive columns of L with x, which starts where the first
+// does.
 func dots4(f, a, b, c, d, x []float64) {
 	s0 := a[0] * x[0]
 	var s1, s2, s3 float64
@@ -159,7 +159,7 @@ func (r *root) absorb(mean []float64, t lik.Tilted) {
 		}
 		shrink := math.Sqrt(c / next)
 		col := r.col(j)
-		first := max(shrink*col[0], least) // no rounding of a difference, no underflow
+		first := max(shrink*col[0], least) // no difference to round, no underflow
 		carlson(col, r.b[j:], r.x[:len(col)], shrink, t.Beta*f/c*shrink, f)
 		col[0] = first
 		c = next
@@ -169,8 +169,8 @@ func (r *root) absorb(mean []float64, t lik.Tilted) {
 	}
 }
 
-// carlson sets l, b = r l - g b, b + f l. By half or more r l is l + (r-1) l, which the
-// vector kernels can do; which way is used, and so every bit, depends on r alone.
+// carlson sets l, b = r l - g b, b + f l. For r of a half or more, r l is l + (r-1) l, which the
+// vector kernels can do; the choice, and so every bit, depends on r alone.
 func carlson(l, b, old []float64, r, g, f float64) {
 	if r < 0.5 {
 		b = b[:len(l)]
@@ -186,7 +186,7 @@ func carlson(l, b, old []float64, r, g, f float64) {
 	dense.Axpy(f, old, b)
 }
 
-// walk: a root is used where no variance is added.
+// walk panics: a root is used only if no variance is added.
 func (r *root) walk(scale float64, _ []float64) {
 	if scale != 0 {
 		panic("filter: a root does not walk")
@@ -199,7 +199,7 @@ func (r *root) recast(ratio, shift []float64, to int) {
 	r.set(l)
 }
 
-// recastRoot is what recast does to a lower root.
+// recastRoot is recast of a lower root.
 func recastRoot(l *dense.Matrix, ratio, shift []float64, to int) {
 	gain, last := make([]float64, l.Rows), 0
 	for j, s := range shift {
@@ -221,15 +221,15 @@ func recastRoot(l *dense.Matrix, ratio, shift []float64, to int) {
 	}
 }
 
-// forget uses Σ' = L (λI + (1-λ) LᵀΛ0L)⁻¹ Lᵀ: with the middle matrix = CᵀC, C lower
-// triangular, the new factor is L C⁻¹, and neither Σ nor Λ is formed. The mean goes
-// to μ0 + Σ'λΛ(μ - μ0) = μ0 + λ L' C⁻ᵀ L⁻¹ (μ - μ0).
+// forget uses Σ' = L (λI + (1-λ) LᵀΛ0L)⁻¹ Lᵀ: with the middle matrix = CᵀC, C lower triangular, the
+// new factor is L C⁻¹, and neither Σ nor Λ is formed. The mean becomes μ0 + Σ'λΛ(μ - μ0) = μ0 + λ
+// L' C⁻ᵀ L⁻¹ (μ - μ0).
 func (r *root) forget(lambda float64, mean, restMu, restV []float64) error {
 	if lambda == 1 || r.p == 0 {
 		return nil
 	}
-	// Weights that no row has touched are at their prior and stay there. They take no part,
-	// so that names that are known early, as a chunk of rows brings them, change no bit.
+	// Weights that no row has touched stay at their prior. They are left out, so that names known
+	// early, as with chunks of rows, change no bit.
 	if live := r.live(mean, restMu, restV); len(live) < r.p {
 		return r.forgetSome(live, lambda, mean, restMu, restV)
 	}
@@ -272,7 +272,7 @@ func (r *root) forgetAll(lambda float64, mean, restMu, restV []float64) error {
 	return nil
 }
 
-// live are the columns that are not independent of all others and at their prior.
+// live returns the columns that are not both independent of all others and at their prior.
 func (r *root) live(mean, restMu, restV []float64) (live []int) {
 	tied := make([]bool, r.p)
 	for j := range r.p {
@@ -323,7 +323,7 @@ func (r *root) forgetSome(live []int, lambda float64, mean, restMu, restV []floa
 	return nil
 }
 
-// matrix is L, row by row.
+// matrix returns L, row by row.
 func (r *root) matrix() *dense.Matrix {
 	m := dense.NewUnder(r.stop, r.p, r.p)
 	for j := range r.p {
@@ -354,9 +354,9 @@ func (r *root) merge(o, prior covariance, da, db []float64) ([]float64, float64,
 	return d, logC, apart, err
 }
 
-// product is the product of N(da, A Aᵀ) and N(db, B Bᵀ) over N(0, P Pᵀ): its factor,
-// its mean, the log of its integral, and that without the determinants times -2. A, B
-// and P are lower triangular.
+// product is the product of N(da, A Aᵀ) and N(db, B Bᵀ) over N(0, P Pᵀ): it returns its factor, its
+// mean, the log of its integral, and that without the determinants, times -2. A, B and P are lower
+// triangular.
 func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []float64, logC, apart float64, err error) {
 	na, nb := dense.LogDet(a), dense.LogDet(b)
 	if nb < na {
@@ -390,7 +390,7 @@ func (r *root) pack(places []int32) (kernels.Covariance, error) {
 	return packFull(r.stop, places, func(i, j int) float64 { return r.l[j*r.p-j*(j-1)/2+i-j] }), nil
 }
 
-// packFull lays a lower factor out in belief order; rows of known weights are zero.
+// packFull returns a lower factor in belief order; rows of known weights are zero.
 func packFull(halt *stop.Stop, places []int32, at func(i, j int) float64) kernels.Covariance {
 	n := len(places)
 	c := kernels.Covariance{Form: gauss.Full, Values: stop.Make[float64](halt, n*(n+1)/2)[:0]}

@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// Rule says what one row does to the belief of its linear predictor: ADF, Laplace,
-// Variational or EKF.
+// Rule determines how one row updates the belief of its linear predictor: ADF, Laplace, Variational
+// or EKF.
 type Rule = stream.Rule
 
 // ADF is assumed density filtering, on the full covariance.
@@ -23,8 +23,8 @@ func stepLimit(l lik.Likelihood) float64 {
 	return math.Inf(1)
 }
 
-// linearised is the update by a score and an information h >= 0, both taken at a
-// point: the belief times exp(score (s-m) - h (s-m)²/2).
+// linearised is the update by a score and an information h >= 0, both at one point: the belief
+// times exp(score (s-m) - h (s-m)²/2).
 func linearised(score, h, v, limit float64) (t lik.Tilted, held stream.Held) {
 	t.Ratio = 1 / (1 + h*v)
 	t.Alpha = score * t.Ratio
@@ -36,16 +36,16 @@ func linearised(score, h, v, limit float64) (t lik.Tilted, held stream.Held) {
 	return t, held
 }
 
-// Laplace is the rule of Spiegelhalter and Lauritzen: one Newton step from the
-// prior mean. With l(s) the log-likelihood, g = l'(m) and h = -l”(m),
+// Laplace is the rule of Spiegelhalter and Lauritzen: one Newton step from the prior mean. With
+// l(s) the log-likelihood, g = l'(m) and h = -l″(m),
 //
 //	α = g / (1 + hv),  β = h / (1 + hv)
 //
-// for logit Σ' = Σ - p(1-p) Σx(Σx)ᵀ / (1 + p(1-p) v), μ' = μ + Σ'x (y - p). Where a
-// log-likelihood bends upwards (studentt, gaussian with link log) h is 0. Under the
-// links log and cloglog a step is cut at ±5, and the status says so, as it does of steps that end far
-// from the mode of their row: the curvature of gamma and negbinomial at m grows with y/e^m. The log
-// evidence is the sum of the exact log predictive densities under the beliefs.
+// for logit Σ' = Σ - p(1-p) Σx(Σx)ᵀ / (1 + p(1-p) v), μ' = μ + Σ'x (y - p). Where a log-likelihood
+// is convex (studentt, gaussian with link log) h is 0. Under the links log and cloglog a step is
+// cut at ±5. The status reports such steps, and steps that end far from the mode of their row: the
+// curvature of gamma and negbinomial at m grows with y/e^m. The log evidence is the sum of the
+// exact log predictive densities under the beliefs.
 //
 // Source: Niranjan (1999), after Spiegelhalter and Lauritzen (1990).
 type Laplace struct{}
@@ -73,17 +73,17 @@ func (r newton) Tilt(o lik.Obs, m, v float64) (lik.Tilted, stream.Held) {
 	return t, held
 }
 
-// Variational is the bound of Jaakkola and Jordan for the logit link (bernoulli,
-// binomial). For N trials of weight 1 with y successes, κ = y - N/2,
+// Variational is the bound of Jaakkola and Jordan for the logit link (bernoulli, binomial). For N
+// trials of weight 1 with y successes, κ = y - N/2,
 //
 //	1/v' = 1/v + 2Nλ(ξ),  m'/v' = m/v + κ,  ξ² = v' + m'²,  λ(ξ) = tanh(ξ/2) / (4ξ)
 //
-// iterated (EM) at most MaxIter (50) times or until ξ changes by less than Tol
-// (1e-8) of itself. Its log evidence is a lower bound of each row's log Z under the
-// belief it meets.
+// iterated (EM) at most MaxIter (50) times or until ξ changes by less than Tol (1e-8) of itself.
+// Its log evidence is the sum of lower bounds of each row's log Z under the belief that the row
+// meets.
 //
-// Source: Niranjan (1999), after Jaakkola and Jordan (1997), with the sign of λ that
-// makes the precision grow.
+// Source: Niranjan (1999), after Jaakkola and Jordan (1997), with the sign of λ that makes the
+// precision grow.
 type Variational struct{}
 
 func (Variational) Name() string { return "variational" }
@@ -125,11 +125,11 @@ func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held)
 			break
 		}
 	}
-	h := 2 * n * lambda(xi) // the bound below is that of the update made
+	h := 2 * n * lambda(xi) // the bound below is that of this update
 	t.Ratio = 1 / (1 + h*v)
 	t.Alpha = (kappa - h*m) * t.Ratio
 	t.Beta = h * t.Ratio
-	// log σ(ξ) - ξ/2 + λξ² + log 2, the height of the bound at 0 above that of σ
+	// log σ(ξ) - ξ/2 + λξ² + log 2, how far the bound at 0 exceeds that of σ
 	top := math.Ln2 - math.Log1p(math.Exp(-xi)) - 0.5*xi + 0.5*h*xi*xi/n
 	t.LogZ = base + n*top + 0.5*(math.Log(t.Ratio)+((2*m+v*kappa)*kappa-h*m*m)*t.Ratio)
 	return t, stream.Free
@@ -139,24 +139,24 @@ func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held)
 //
 //	K = Σf / (R + fᵀΣf),  μ' = μ + Ke,  Σ' = Σ - K fᵀΣ
 //
-// for binomial y is the share of successes. The model's MeasurementNoise says what R
-// is: 0 the likelihood's own variance of y at m, for bernoulli g(1-g), which makes
-// the filter that of Laplace where the link is canonical; a number > 0; or, with
-// AutoMeasurementNoise, inferred from the row: R = max(NoiseFloor, e² - fᵀΣf),
-// NoiseFloor by default 1e-3 of what measures y: 1 for shares and counts, the dispersion of
-// gaussian and studentt, the variance of gamma. The row's weight divides R. Nothing is ever divided by R: own variances go through
-// the score and the information of the row.
+// for binomial y is the share of successes. R is the model's MeasurementNoise: 0 stands for the
+// likelihood's own variance of y at m, for bernoulli g(1-g), which makes the filter that of Laplace
+// if the link is canonical; or a number > 0; or, with AutoMeasurementNoise, inferred from the row:
+// R = max(NoiseFloor, e² - fᵀΣf), NoiseFloor by default 1e-3 of the scale of y: 1 for shares and
+// counts, the dispersion of gaussian and studentt, the variance of gamma. The row's weight divides
+// R. Nothing is ever divided by R: own variances go through the score and the information of the
+// row.
 //
-// MaxIter > 1 iterates from the prior, R computed anew at each iterate, until the
-// predictor moves by less than Tol (1e-8) of its deviation; with R the likelihood's
-// own, the fixed point is the exact mode of the row. SecondOrder adds the terms
-// g”v/2 to the prediction and (g”v)²/2 to its variance. Under the links log and
-// cloglog a step that is not iterated is cut at ±5.
+// MaxIter > 1 iterates from the prior, with R computed anew at each iterate, until the predictor
+// moves by less than Tol (1e-8) of its standard deviation; with R the likelihood's own, the fixed
+// point is the exact mode of the row. SecondOrder adds the terms g″v/2 to the prediction and
+// (g″v)²/2 to its variance. Under the links log and cloglog a step that is not iterated is cut at
+// ±5.
 //
-// Its log evidence is the innovation density Σ log N(e; 0, R + fᵀΣf), a density also
-// for responses that are counts. A row of weight w is one innovation of noise R/w there, as a
-// measurement of that precision is, and not w rows, whose density has (2πR)^((1-w)/2) / √w beside
-// it: the posterior is the same, of weighted rows evidences of several R are not those of Laplace.
+// The log evidence is the innovation density Σ log N(e; 0, R + fᵀΣf), a density also for counts. A
+// row of weight w is one innovation with noise R/w there, like a measurement of that precision, and
+// not w rows, whose density has the additional factor (2πR)^((1-w)/2) / √w: the posterior is the
+// same, but with weighted rows the evidences of several R are not comparable with those of Laplace.
 //
 // Source: Niranjan (1999), section on the extended Kalman filter; Jazwinski (1970)
 // for R and the second order.
@@ -201,7 +201,7 @@ type tangent struct {
 	sq       float64 // e²/R
 }
 
-// leastNoise is the least inferred R at the response g.
+// leastNoise is the least inferred R, at the mean response g.
 func (k *ekf) leastNoise(g float64) float64 {
 	if k.floor > 0 {
 		return k.floor
@@ -216,7 +216,7 @@ func (k *ekf) leastNoise(g float64) float64 {
 	return share
 }
 
-// tiny bounds R from below in densities: a response variance that underflows.
+// tiny bounds R from below in densities: a response variance may underflow.
 const tiny = 1e-300
 
 // at linearises at s, for a belief of variance v.
@@ -224,7 +224,7 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 	w := o.Weight
 	g := k.Response(s)
 	var slope float64
-	up := o // the row with only successes
+	up := o // the same row with only successes
 	if k.traits.Slope != nil {
 		slope = k.traits.Slope(g)
 	} else {
@@ -246,8 +246,8 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 		t.score, t.h, t.logR, t.sq = slope*e/r, slope*slope/r, math.Log(r), e*e/r
 		return t
 	}
-	// The score is l' itself, and the information l” at the expected response, or the
-	// product of the slopes of both outcomes; around s it is 1 over the variance of y.
+	// The score is l' itself, and the information is l″ at the expected response, or the product of
+	// the slopes of both outcomes; for a location family it is 1 over the variance of y.
 	_, t.score, t.h = k.LogLik(o, s)
 	t.h = -t.h
 	switch {
@@ -300,8 +300,8 @@ func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held) {
 		t.LogZ = logZ
 		return t, held
 	}
-	// a = score(m + va), by scoring steps, or a secant's where those gain little, halved
-	// until the residual falls; in a and not in the step va, which a variance of 0 hides.
+	// a = score(m + va), by scoring steps, or by secant steps if those gain little, halved until
+	// the residual decreases; in terms of a and not the step va, which a variance of 0 hides.
 	a, f := 0.0, -l.score
 	slope := 1 + l.h*v
 	for range k.maxIter {

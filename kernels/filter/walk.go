@@ -13,15 +13,14 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// walk keeps Σ itself, the lower triangle row by row, for weights that walk at
-// random. It is symmetric by construction.
+// walk keeps Σ itself, the lower triangle row by row, for weights in a random walk. It is symmetric
+// by construction.
 //
-// Each update rounds every entry by at most 3u max Σ_ii, u = 1.1e-16, a symmetric
-// perturbation of norm below 3pu max Σ_ii. Before the next row q is added to every
-// variance: with q >= 3pu max Σ_ii (1e-13 max Σ_ii at p = 300) what is added makes
-// up for what was rounded off, and Σ stays positive definite for ever. For less
-// noise, or none of some weights, a Cholesky factorisation every checkRows rows
-// finds a lost sign, and the diagonal is raised until it succeeds.
+// Each update rounds every entry by at most 3u max Σ_ii, u = 1.1e-16, a symmetric perturbation of
+// norm below 3pu max Σ_ii. Before the next row q is added to every variance: if q >= 3pu max Σ_ii
+// (1e-13 max Σ_ii at p = 300) this makes up for the rounding, and Σ always stays positive definite.
+// With less noise, or none for some weights, a Cholesky factorisation every checkRows rows detects
+// an indefinite Σ, and the diagonal is raised until the factorisation succeeds.
 type walk struct {
 	p        int
 	s        []float64
@@ -36,8 +35,8 @@ type walk struct {
 
 const checkRows = 1024
 
-// digits is the share of its predictor's variance, in which Σ has sixteen digits, that a row may
-// leave: of what is left it then has four.
+// digits is the share of its predictor's variance that a row may leave: of sixteen digits four
+// remain.
 const digits = 1e-12
 
 func newWalk(g *gauss.Normal) (*walk, error) {
@@ -56,7 +55,7 @@ func (w *walk) size0(p int) {
 	w.s, w.c, w.x = stop.Make[float64](w.stop, p*(p+1)/2), make([]float64, p), make([]float64, p)
 }
 
-// row is row i up to the diagonal.
+// row returns row i up to the diagonal.
 func (w *walk) row(i int) []float64 {
 	lo := i * (i + 1) / 2
 	return w.s[lo : lo+i+1 : lo+i+1]
@@ -130,7 +129,7 @@ func (w *walk) absorb(mean []float64, t lik.Tilted) {
 			continue
 		}
 		r := w.row(i)
-		// Σ'_ii = Σ_ii (1 - ρ²(1 - ratio)) with ρ² <= 1: rounding must not leave that
+		// Σ'_ii = Σ_ii (1 - ρ²(1 - ratio)) with ρ² <= 1: rounding must not go below that
 		floor := r[i] * math.Min(t.Ratio, 1)
 		dense.Axpy(-t.Beta*ci, w.c[:i+1], r)
 		r[i] = math.Max(r[i], math.Max(floor, least*least))
@@ -141,7 +140,7 @@ func (w *walk) absorb(mean []float64, t lik.Tilted) {
 	}
 }
 
-// matrix is the lower triangle of Σ.
+// matrix returns the lower triangle of Σ.
 func (w *walk) matrix() *dense.Matrix {
 	m := dense.NewUnder(w.stop, w.p, w.p)
 	for i := range w.p {
@@ -151,8 +150,7 @@ func (w *walk) matrix() *dense.Matrix {
 	return m
 }
 
-// cholesky factors Σ, raising the diagonal if it must; raised says by how much of
-// itself.
+// cholesky factors Σ, raising the diagonal if necessary; raised is the relative increase.
 func (w *walk) cholesky() (l *dense.Matrix, raised float64, err error) {
 	for raised = 0; raised < 1; raised = math.Max(1e-15, raised*10) {
 		l = w.matrix()
@@ -166,7 +164,7 @@ func (w *walk) cholesky() (l *dense.Matrix, raised float64, err error) {
 	return nil, 0, fmt.Errorf("process_noise makes variances between rows of which rounding leaves no covariance (%w: %w); lower it, tell time in larger units, or use adf with covariance 'arrowhead'", gauss.ErrNotPD, err)
 }
 
-// repair raises the diagonal where rounding has made Σ indefinite.
+// repair raises the diagonal if rounding has made Σ indefinite.
 func (w *walk) repair() {
 	_, raised, err := w.cholesky()
 	if err != nil || raised == 0 {
@@ -212,7 +210,7 @@ func (w *walk) recast(ratio, shift []float64, to int) {
 	}
 }
 
-// forget goes through a root.
+// forget works on a root.
 func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
 	l, _, err := w.cholesky()
 	if err != nil {
@@ -228,7 +226,7 @@ func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
 	return nil
 }
 
-// setFactor sets the factor of Σ to l.
+// setFactor sets Σ to l lᵀ.
 func (w *walk) setFactor(l *dense.Matrix) {
 	m := dense.NewUnder(w.stop, w.p, w.p)
 	dense.MulTB(m, l, l)
