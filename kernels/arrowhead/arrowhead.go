@@ -1,10 +1,10 @@
-// Package arrowhead is a Gaussian over many weights that are tied to a few: a block
-// b ~ N(μ, P) of d weights, and leaves
+// Package arrowhead is a Gaussian over many weights that depend on a few: a block b ~ N(μ, P) of d
+// weights, and leaves
 //
 //	w_k = α_k + h_kᵀb + ε_k,   ε_k ~ N(0, q_k) independent.
 //
-// The precision matrix has the shape of an arrowhead: a dense block, a diagonal, and
-// what ties one to the other,
+// The precision matrix has the shape of an arrowhead: a dense block, a diagonal, and the terms that
+// connect them,
 //
 //	Λ_kk = 1/q_k,  Λ_kb = -h_k/q_k,  Λ_bb = P⁻¹ + Σ h_k h_kᵀ/q_k,
 //
@@ -18,11 +18,10 @@
 //	μ += α P g            P -= β P g (P g)ᵀ      c = β/(1 - β gᵀPg),  e_k = x_k q_k
 //	h_k -= e_k c g        α_k += e_k α + e_k c gᵀμ (the new one)      q_k -= e_k² c
 //
-// which gives every pair (b, w_k) its exact moments when the leaves are independent
-// given b, as they are assumed to be. Leaves that a row does not touch need no work:
-// they follow b. Without leaves this is the filter of the full covariance, without a
-// block (d = 0) the factorised one. Cost: O(d²) a row and O(d) a leaf touched; d + 2
-// numbers a leaf.
+// which gives every pair (b, w_k) its exact moments if the leaves are independent given b, as they
+// are assumed to be. Leaves that a row does not touch need no work: they follow b. Without leaves
+// this is the full-covariance filter, without a block (d = 0) the factorised one. Cost: O(d²) a row
+// and O(d) per leaf touched; d + 2 numbers per leaf.
 package arrowhead
 
 import (
@@ -39,19 +38,18 @@ import (
 type Belief struct {
 	Mean []float64 // of the block, μ
 
-	root []float64 // L of P = L Lᵀ, as package dense packs a triangle
-	leaf []float64 // d+2 numbers a leaf: α, q, h
+	root []float64 // L of P = L Lᵀ, packed as by package dense
+	leaf []float64 // d+2 numbers per leaf: α, q, h
 
 	row  *row    // memory for a row; nil at rest
 	vb   float64 // gᵀPg of the row last seen
-	ties float64 // V less vb
+	ties float64 // V minus vb
 
 	past  history
-	since []uint32 // by leaf: the step of past it has been brought to
+	since []uint32 // by leaf: the step of past up to which it has been brought forward
 }
 
-// New returns a block of independent weights with these means and variances > 0, and no
-// leaves.
+// New returns a block of independent weights with these means and variances > 0, without leaves.
 func New(mean, variance []float64) *Belief {
 	d := len(mean)
 	b := &Belief{Mean: append([]float64(nil), mean...), root: make([]float64, dense.PackedLen(d))}
@@ -61,8 +59,8 @@ func New(mean, variance []float64) *Belief {
 	return b
 }
 
-// rootOf is the root of v, rounded such that its square is no more than v: a variance that
-// nothing was learnt about is not above its prior.
+// rootOf is the root of v, rounded so that its square is at most v: without data, a variance must
+// not exceed its prior.
 func rootOf(v float64) float64 {
 	r := math.Sqrt(v)
 	if r*r > v {
@@ -71,15 +69,14 @@ func rootOf(v float64) float64 {
 	return r
 }
 
-// row is memory for the row last seen, which beliefs at rest do not keep: g, Lᵀg, room, and
-// for each column of the root by what it shrinks and what it gains, and what is left of the
-// ratio from it on.
+// row is memory for the row last seen, which beliefs at rest release: g, Lᵀg, scratch, and for each
+// column of the root its shrinkage, its gain and the remaining ratio from it on.
 type row struct {
 	g, f, u, shrink, gain, left []float64
 	all                         []float64
-	by                          []float64 // by leaf: what of g its h gains
+	by                          []float64 // by leaf: the multiple of g that its h gains
 
-	root dense.Matrix // memory for a root while it is turned
+	root dense.Matrix // memory for a root during rotations
 }
 
 var rows = sync.Pool{New: func() any { return new(row) }}
@@ -101,7 +98,7 @@ func (b *Belief) room() *row {
 	return r
 }
 
-// Rest gives back memory that rows need; Predict takes it again.
+// Rest releases memory that rows need; Predict acquires it again.
 func (b *Belief) Rest() {
 	if b.row != nil {
 		rows.Put(b.row)
@@ -115,8 +112,7 @@ func (b *Belief) Dim() int { return len(b.Mean) }
 // Leaves is the number of leaves.
 func (b *Belief) Leaves() int { return len(b.leaf) / (b.Dim() + 2) }
 
-// Add adds a leaf of that mean and variance, independent of the block, and returns its
-// number.
+// Add adds a leaf with this mean and variance, independent of the block, and returns its number.
 func (b *Belief) Add(mean, variance float64) int {
 	k := b.Leaves()
 	b.leaf = append(b.leaf, mean, variance)
@@ -132,7 +128,7 @@ func (b *Belief) Add(mean, variance float64) int {
 	return k
 }
 
-// Leaf is α, q and h of leaf k, h where it lies.
+// Leaf returns α, q and h of leaf k; h is not copied.
 func (b *Belief) Leaf(k int) (alpha, q float64, h []float64) {
 	l := b.at(k)
 	return l[0], l[1], l[2:]
@@ -143,11 +139,11 @@ func (b *Belief) at(k int) []float64 {
 	return b.leaf[k*n : k*n+n : k*n+n]
 }
 
-// entry is L(i, j) of the root, i >= j.
+// entry points to L(i, j) of the root, i >= j.
 func (b *Belief) entry(i, j int) *float64 { return &b.root[dense.PackedAt(len(b.Mean), i, j)] }
 
-// Predict is mean and variance of the predictor of a row with block inputs x, d numbers,
-// and the leaves ks with values xs, each leaf once. The row is remembered for Absorb.
+// Predict returns mean and variance of the predictor of a row with block inputs x, d numbers, and
+// the leaves ks with values xs, each leaf once. It keeps the row for Absorb.
 func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) {
 	row := b.room()
 	g := row.g
@@ -160,7 +156,7 @@ func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) 
 		l := b.leaf[at : at+n : at+n]
 		m += x * l[0]
 		ties += x * x * l[1]
-		if len(g) < long { // inline: leaves are many
+		if len(g) < long { // inline: there are many leaves
 			g := g[:n-2]
 			for j, v := range l[2:] {
 				g[j] += x * v
@@ -172,7 +168,7 @@ func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) 
 	}
 	b.ties = ties
 	mean := b.Mean[:len(g)]
-	for j, x := range g { // one after the other, as a table of beliefs has it
+	for j, x := range g { // one after the other, as with a table of beliefs
 		m += x * mean[j]
 	}
 	dense.PackedTMul(row.f, b.root, g)
@@ -180,7 +176,7 @@ func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) 
 	return m, b.vb + ties
 }
 
-// long is from how many numbers on a vector is worth a call.
+// long is the length from which vectors are worth a function call.
 const long = 8
 
 func axpy(a float64, x, y []float64) {
@@ -205,8 +201,8 @@ func dot(x, y []float64) (s float64) {
 	return s
 }
 
-// Absorb is the update by the row last predicted, its leaves ks with values xs, whose
-// moments are t; t.Ratio is 1 - Vβ.
+// Absorb updates the belief by the row last predicted, with leaves ks and their values xs and
+// moments t; t.Ratio is 1 - Vβ.
 func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	// 1 - βV_b without the cancellation: V = V_b + ties.
 	ratio := t.Ratio + t.Beta*b.ties
@@ -240,7 +236,7 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 			}
 		}
 		l[0] += e * (t.Alpha + c*gm)
-		// q (1 - x²qc), the difference of what is left without this leaf's part:
+		// q (1 - x²qc), as the difference without this leaf's part:
 		// ratio - βx²q = t.Ratio + β(ties - x²q).
 		part := x * e
 		if t.Beta > 0 {
@@ -254,14 +250,14 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	}
 }
 
-// turn is Carlson's update of the root by P -= βPg(Pg)ᵀ (filter/root.go), dense in g; it
-// leaves Pg, of the P before, in u. ratio is 1 - βgᵀPg.
+// turn is Carlson's update of the root by P -= βPg(Pg)ᵀ (filter/root.go), dense in g; it leaves Pg
+// of the previous P in u. ratio is 1 - βgᵀPg.
 func (b *Belief) turn(ratio, beta float64) {
 	row := b.row
 	f, shrink, gain, u, left := row.f, row.shrink, row.gain, row.u, row.left
 	left[len(f)] = ratio
 	j := len(f)
-	for ; j >= 4 && beta >= 0; j -= 4 { // sums of four: one waits for the other once
+	for ; j >= 4 && beta >= 0; j -= 4 { // in groups of four, which shortens the chain of dependent sums
 		f, left := f[j-4:j:j], left[j-4:j:j]
 		c := beta * f[3] * f[3]
 		left[3] = ratio + c
@@ -280,10 +276,10 @@ func (b *Belief) turn(ratio, beta float64) {
 		left[j] = ratio
 	}
 	dense.Shrinks(shrink, gain, f, left, beta)
-	dense.PackedRotate(b.root, u, shrink, gain, f) // no diagonal entry gets anything but its shrinkage
+	dense.PackedRotate(b.root, u, shrink, gain, f) // diagonal entries are only shrunk
 }
 
-// Marginal is mean and variance of leaf k. Cost: O(d²).
+// Marginal returns mean and variance of leaf k. Cost: O(d²).
 func (b *Belief) Marginal(k int) (mean, variance float64) {
 	alpha, q, h := b.Leaf(k)
 	mean = alpha
@@ -293,7 +289,7 @@ func (b *Belief) Marginal(k int) (mean, variance float64) {
 	return mean, q + b.quad(h)
 }
 
-// Along is mean and variance of xᵀb.
+// Along returns mean and variance of xᵀb.
 func (b *Belief) Along(x []float64) (mean, variance float64) {
 	for j, x := range x {
 		mean += x * b.Mean[j]
@@ -301,7 +297,7 @@ func (b *Belief) Along(x []float64) (mean, variance float64) {
 	return mean, b.quad(x)
 }
 
-// quad is hᵀPh.
+// quad returns hᵀPh.
 func (b *Belief) quad(h []float64) (v float64) {
 	var room [64]float64
 	f := room[:]
@@ -310,13 +306,13 @@ func (b *Belief) quad(h []float64) (v float64) {
 	}
 	f = f[:len(h)]
 	dense.PackedTMul(f, b.root, h)
-	for _, s := range f { // in the order of Variances, whose numbers are those of unit vectors
+	for _, s := range f { // in the order of Variances, so that unit vectors give the same numbers
 		v += s * s
 	}
 	return v
 }
 
-// Variances sets dst, d numbers, to those of the block. Cost: O(d²).
+// Variances sets dst, d numbers, to the variances of the block. Cost: O(d²).
 func (b *Belief) Variances(dst []float64) {
 	clear(dst)
 	for i := range dst {
@@ -341,7 +337,7 @@ func (b *Belief) Cov(dst *dense.Matrix) {
 	dense.MulTB(dst, l, l)
 }
 
-// Root is L of P = L Lᵀ.
+// Root returns L of P = L Lᵀ.
 func (b *Belief) Root() *dense.Matrix {
 	m := dense.New(b.Dim(), b.Dim())
 	b.rootTo(m)
@@ -368,7 +364,7 @@ func (b *Belief) AppendRoot(dst []float64) []float64 {
 	return dst
 }
 
-// square is the root of b as a matrix, in memory of r.
+// square returns the root of b as a matrix, in memory of r.
 func (r *row) square(b *Belief) *dense.Matrix {
 	d := b.Dim()
 	m := &r.root
@@ -381,7 +377,7 @@ func (r *row) square(b *Belief) *dense.Matrix {
 	return m
 }
 
-// SetRoot takes the lower triangle of m.
+// SetRoot sets the root to the lower triangle of m.
 func (b *Belief) SetRoot(m *dense.Matrix) {
 	for i := range b.Mean {
 		for j, v := range m.Row(i)[:i+1] {
@@ -390,18 +386,18 @@ func (b *Belief) SetRoot(m *dense.Matrix) {
 	}
 }
 
-// Clone returns an independent copy. It brings all leaves to the present.
+// Clone returns an independent copy. It brings all leaves forward to the present block.
 func (b *Belief) Clone() *Belief {
 	c := new(Belief)
 	b.CloneTo(c, nil)
 	return c
 }
 
-// CloneTo makes c an independent copy that takes memory from spare as far as it reaches.
+// CloneTo makes c an independent copy in the memory of spare, as far as that suffices.
 func (b *Belief) CloneTo(c *Belief, spare []float64) {
 	b.Bring()
 	*c = Belief{}
-	at := int(math.Sqrt(float64(2 * len(spare)))) // so many weights at most have their means and root in there
+	at := int(math.Sqrt(float64(2 * len(spare)))) // the most weights whose means and root fit into spare
 	for at > 0 && at+dense.PackedLen(at) > len(spare) {
 		at--
 	}
@@ -411,25 +407,25 @@ func (b *Belief) CloneTo(c *Belief, spare []float64) {
 	c.Mean, c.root, c.leaf = append(c.Mean, b.Mean...), append(c.root, b.root...), append(c.leaf, b.leaf...)
 }
 
-// CopyTo makes c an independent copy, in its own memory.
+// CopyTo makes c an independent copy in its own memory.
 func (b *Belief) CopyTo(c *Belief) {
 	b.Bring()
 	*c = Belief{Mean: append(c.Mean[:0], b.Mean...), root: append(c.root[:0], b.root...), leaf: append(c.leaf[:0], b.leaf...)}
 }
 
-// Size is the memory held, in bytes.
+// Size is the memory held in bytes.
 func (b *Belief) Size() int64 {
 	return 8*int64(cap(b.Mean)+cap(b.root)+cap(b.leaf)) + 200
 }
 
 // ---- changes of the prior, drift, products --------------------------------------------
 
-// Precise adds to the block's precision the symmetric matrix delta and to its precision
-// times mean the vector nu; both may take away what a prior has put there.
+// Precise adds the symmetric matrix delta to the block's precision and the vector nu to its
+// precision times mean; both may remove what a prior contributed.
 //
-// P' = L (I + LᵀΔL)⁻¹ Lᵀ: with the middle matrix = CᵀC the new root is L C⁻¹, and
-// neither P nor P⁻¹ is formed. μ' = μ + P'(ν - Δμ). Cost: O(d³).
-// Errors: gauss.ErrNotPD where the sum is no precision; the belief is unchanged then.
+// P' = L (I + LᵀΔL)⁻¹ Lᵀ: with the middle matrix = CᵀC the new root is L C⁻¹, and neither P nor P⁻¹
+// is formed. μ' = μ + P'(ν - Δμ). Cost: O(d³).
+// Errors: gauss.ErrNotPD if the sum is not positive definite; the belief is unchanged then.
 func (b *Belief) Precise(delta *dense.Matrix, nu []float64) error {
 	d := b.Dim()
 	if d == 0 {
@@ -449,7 +445,7 @@ func (b *Belief) Precise(delta *dense.Matrix, nu []float64) error {
 	return nil
 }
 
-// PreciseAlong is Precise by the factor exp(-w(gᵀb - m)²/2) alone. Cost: O(d²).
+// PreciseAlong is Precise by the single factor exp(-w(gᵀb - m)²/2). Cost: O(d²).
 func (b *Belief) PreciseAlong(g []float64, w, m float64) error {
 	b.Bring()
 	row := b.room()
@@ -464,10 +460,10 @@ func (b *Belief) PreciseAlong(g []float64, w, m float64) error {
 	return nil
 }
 
-// LeafPrecise adds Δ to the precision of leaf k about the mean m: the factor
-// exp(-Δ(w_k - m)²/2). It adds to delta and nu what the block is to be given by Precise
-// for it, once for all leaves.
-// Errors: gauss.ErrNotPD where the leaf has no precision left.
+// LeafPrecise adds Δ to the precision of leaf k about the mean m: the factor exp(-Δ(w_k - m)²/2).
+// It adds to delta and nu the block's part of the change, which one call of Precise applies for all
+// leaves.
+// Errors: gauss.ErrNotPD if the leaf has no precision left.
 func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []float64) error {
 	l := b.at(k)
 	r, err := leafRatio(k, l, add)
@@ -487,7 +483,7 @@ func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []fl
 	return nil
 }
 
-// LeafPreciseNow is LeafPrecise with what the block is to be given, in O(d²).
+// LeafPreciseNow is LeafPrecise including the block's part, in O(d²).
 func (b *Belief) LeafPreciseNow(k int, add, m float64) error {
 	b.Bring()
 	l := b.at(k)
@@ -502,7 +498,7 @@ func (b *Belief) LeafPreciseNow(k int, add, m float64) error {
 	return nil
 }
 
-// leafRatio is by what precision add more multiplies the variance of leaf k, l.
+// leafRatio is the factor by which added precision add multiplies the variance of leaf k, l.
 func leafRatio(k int, l []float64, add float64) (float64, error) {
 	r := 1 / (1 + add*l[1])
 	if !(r > 0) || math.IsInf(r, 1) {
@@ -511,7 +507,7 @@ func leafRatio(k int, l []float64, add float64) (float64, error) {
 	return r, nil
 }
 
-// scaleLeaf gives leaf l precision add about m; r is its leafRatio.
+// scaleLeaf adds precision add about m to leaf l; r is its leafRatio.
 func scaleLeaf(l []float64, r, add, m float64) {
 	l[0] = r * (l[0] + add*l[1]*m)
 	l[1] *= r
@@ -520,12 +516,12 @@ func scaleLeaf(l []float64, r, add, m float64) {
 	}
 }
 
-// Rescale changes the units of the block: weight j becomes ratio_j > 0 times itself, and
-// weight to, if it is not negative, gains Σ shift_j of the old ones. Leaves stay what they
-// are. Cost: O(d²) and O(d) a leaf.
+// Rescale changes the units of the block: weight j is multiplied by ratio_j > 0, and weight to,
+// unless negative, gains Σ shift_j times the old weights. Leaves do not change. Cost: O(d²) and
+// O(d) per leaf.
 //
-// It is what new centres and scales of the columns do to the weights of standardised
-// columns and to the intercept.
+// It is the effect of new centres and scales on the weights of standardised columns and on the
+// intercept.
 func (b *Belief) Rescale(ratio, shift []float64, to int) {
 	b.Bring()
 	same := true
@@ -578,7 +574,7 @@ func (b *Belief) Rescale(ratio, shift []float64, to int) {
 	}
 }
 
-// StretchLeaf makes leaf k ratio > 0 times itself.
+// StretchLeaf multiplies leaf k by ratio > 0.
 func (b *Belief) StretchLeaf(k int, ratio float64) {
 	b.Forward(k)
 	l := b.at(k)
@@ -589,7 +585,7 @@ func (b *Belief) StretchLeaf(k int, ratio float64) {
 	}
 }
 
-// Shift adds shift to weight j of the block. Leaves stay what they are. Cost: O(1) a leaf.
+// Shift adds shift to weight j of the block. Leaves do not change. Cost: O(1) per leaf.
 func (b *Belief) Shift(j int, shift float64) {
 	b.Bring()
 	b.Mean[j] += shift
@@ -599,7 +595,7 @@ func (b *Belief) Shift(j int, shift float64) {
 	}
 }
 
-// StretchMeans makes all means ratio times themselves.
+// StretchMeans multiplies all means by ratio.
 func (b *Belief) StretchMeans(ratio float64) {
 	b.Bring()
 	for j := range b.Mean {
@@ -610,15 +606,15 @@ func (b *Belief) StretchMeans(ratio float64) {
 	}
 }
 
-// Extend adds weights to the block, independent of all others, and returns the number of the
-// first. Cost: O(d²) and O(d) a leaf.
+// Extend adds weights to the block, independent of all others, and returns the number of the first.
+// Cost: O(d²) and O(d) per leaf.
 func (b *Belief) Extend(mean, variance []float64) int {
 	b.Bring()
 	d, m := b.Dim(), len(mean)
 	old := *b
 	b.Mean = append(b.Mean, mean...)
 	n := dense.PackedLen(d + m)
-	if d+m < 8 && n <= cap(b.root) { // by columns, and so each entry moves up
+	if d+m < 8 && n <= cap(b.root) { // stored by columns, so each entry moves up
 		b.root = b.root[:n]
 	} else {
 		b.root = make([]float64, n)
@@ -648,8 +644,8 @@ func (b *Belief) Extend(mean, variance []float64) int {
 	return d
 }
 
-// Permute puts weight order[j] of the block to place j. Cost: O(d³) and O(d) a leaf.
-// Errors: gauss.ErrNotPD where rounding has left no proper block.
+// Permute moves weight order[j] of the block to place j. Cost: O(d³) and O(d) per leaf.
+// Errors: gauss.ErrNotPD if rounding has left no proper block.
 func (b *Belief) Permute(order []int) error {
 	same := true
 	for j, i := range order {
@@ -684,8 +680,8 @@ func (b *Belief) Permute(order []int) error {
 	return nil
 }
 
-// Leave makes leaf k what leaf rows[k] is now, for all of rows; where that is negative it
-// is independent of the block with the mean and variance that fresh says.
+// Leave makes leaf k the present leaf rows[k], for all of rows; if that is negative, leaf k is
+// independent of the block with the mean and variance from fresh.
 func (b *Belief) Leave(rows []int, fresh func(k int) (mean, variance float64)) {
 	b.Bring()
 	n := b.Dim() + 2
@@ -700,25 +696,25 @@ func (b *Belief) Leave(rows []int, fresh func(k int) (mean, variance float64)) {
 	b.leaf = leaf
 }
 
-// Set makes leaf k independent of the block, with that mean and variance.
+// Set makes leaf k independent of the block, with this mean and variance.
 func (b *Belief) Set(k int, mean, variance float64) {
-	b.Forward(k) // its past is over
+	b.Forward(k) // discard its past
 	l := b.at(k)
 	clear(l)
 	l[0], l[1] = mean, variance
 }
 
-// SetLeaf sets leaf k.
+// SetLeaf sets leaf k to these numbers.
 func (b *Belief) SetLeaf(k int, alpha, q float64, h []float64) {
 	b.Set(k, alpha, q)
 	copy(b.at(k)[2:], h)
 }
 
-// Widen adds to the variance of leaf k, given the block.
+// Widen adds to the variance of leaf k given the block.
 func (b *Belief) Widen(k int, add float64) { b.at(k)[1] = math.Min(b.at(k)[1]+add, math.MaxFloat64) }
 
-// Temper multiplies the precision of leaf k given the block by λ and adds 1-λ times that
-// of its prior N(m, v), independent of the block. Nothing of it reaches the block.
+// Temper multiplies the precision of leaf k given the block by λ and adds 1-λ times that of its
+// prior N(m, v), independent of the block. The block does not change.
 func (b *Belief) Temper(k int, lambda, m, v float64) {
 	l := b.at(k)
 	q := 1 / (lambda/l[1] + (1-lambda)/v)
@@ -730,7 +726,7 @@ func (b *Belief) Temper(k int, lambda, m, v float64) {
 	l[1] = q
 }
 
-// Scale multiplies all precisions by λ. Cost: O(d²) and O(1) a leaf.
+// Scale multiplies all precisions by λ. Cost: O(d²) and O(1) per leaf.
 func (b *Belief) Scale(lambda float64) {
 	r := 1 / math.Sqrt(lambda)
 	for i := range b.root {
@@ -749,18 +745,18 @@ func (b *Belief) ScaleBlock(lambda float64) {
 	}
 }
 
-// Product multiplies b by o over the start they share, which counts once: natural
-// parameters add and subtract. All three have the same weights at the same places. A leaf
-// whose variance is 0 at the start is known and stays as it is.
+// Product multiplies b by o over their common start, which is counted once: natural parameters add
+// and subtract. All three have the same weights in the same places. A leaf whose variance is 0 at
+// the start is known and does not change.
 //
-// logC is log ∫ b o / start, what the sum of the parts' log evidences lacks; apart is
-// what of -2 logC is no determinant: the squared distance of the two.
+// logC is log ∫ b o / start, which the sum of the parts' log evidences lacks; apart is -2 logC
+// without the determinants: the squared distance of the two.
 //
-// With loose set the marginals of the block are multiplied, and the leaves given the block,
-// each for itself: the whole may be improper after drift, which acts on them one by one, and
+// With loose set, the marginals of the block are multiplied, and each leaf given the block
+// separately: the joint product may be improper after drift, which acts on them one by one, and
 // where many leaves met in few rows.
-// Cost: O(d³) and O(d²) a leaf. Errors: gauss.ErrNotPD where the product is improper; b is
-// unchanged then.
+// Cost: O(d³) and O(d²) per leaf.
+// Errors: gauss.ErrNotPD if the product is improper; b is unchanged then.
 func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err error) {
 	for _, q := range []*Belief{b, o, start} {
 		q.Bring()
@@ -813,17 +809,17 @@ func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err
 	return logC - 0.5*apart, apart, nil
 }
 
-// leafProduct multiplies leaves one by one, and gathers what that says of the block.
+// leafProduct multiplies leaves one by one and accumulates the effect on the block.
 type leafProduct struct {
 	about       []float64 // the point of the block at which leaves are compared
 	loose       bool
-	delta       *dense.Matrix // what the block gains in precision,
-	nu          []float64     // and in precision times mean
+	delta       *dense.Matrix // change of the block's precision
+	nu          []float64     // and of its precision times mean
 	h           []float64     // memory for a pair
 	logC, apart float64       // of the leaves so far
 }
 
-// multiply makes leaf l the product with r over s, where both started.
+// multiply replaces leaf l by its product with r over s, their common start.
 func (x *leafProduct) multiply(l, r, s []float64) error {
 	if s[1] == 0 {
 		return nil
@@ -834,8 +830,8 @@ func (x *leafProduct) multiply(l, r, s []float64) error {
 		return fmt.Errorf("precision %v of the product: %w", lam, gauss.ErrNotPD)
 	}
 	x.logC += 0.5 * math.Log(c[0]*s[1]*(c[1]/lam))
-	// What is left of Σ c (w - α - hᵀb)² when w is integrated out: Σ c c' (α - α' +
-	// (h - h')ᵀb)² / Σ c over the pairs.
+	// After integrating w out, Σ c (w - α - hᵀb)² leaves Σ c c' (α - α' + (h - h')ᵀb)² / Σ c over
+	// the pairs.
 	x.pair(c[0]/lam*c[1], l, r)
 	x.pair(c[0]/lam*c[2], l, s)
 	x.pair(c[1]/lam*c[2], r, s)
@@ -849,7 +845,7 @@ func (x *leafProduct) multiply(l, r, s []float64) error {
 	return nil
 }
 
-// pair adds c (α - α' + (h - h')ᵀb)² of leaves a and b.
+// pair adds c (α - α' + (h - h')ᵀb)² for leaves a and b.
 func (x *leafProduct) pair(c float64, a, b []float64) {
 	h := x.h
 	f := a[0] - b[0]

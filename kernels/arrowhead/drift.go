@@ -4,23 +4,23 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// history is how the block has drifted since the leaves were last brought forward
-// together. What is known of the leaves says how they hang on the block as it was; a step
-// of drift from P to P + Q leaves the block before it given the block after it as
+// history is how the block has drifted since the leaves were last brought forward together. Leaves
+// are given relative to the block as it was; after a step of drift from P to P + Q, the block
+// before it has, given the block after it, the distribution
 //
 //	b | b⁺ ~ N(μ + G(b⁺ - μ), P - GP),  G = P(P + Q)⁻¹,
 //
-// and a leaf follows through all steps since its last row: h⁺ = hG, α and q such that its
-// mean is the same and its variance too. (A leaf that merely kept its h would drift along
-// with the block, and a predictor that is well known would never feel the block's drift.)
-// The steps are composed pairwise in levels, so that a leaf takes log₂ of them.
+// and a leaf follows through all steps since its last row: h⁺ = hG, with α and q such that its mean
+// and variance stay the same. (A leaf that merely kept its h would drift along with the block, and
+// a well-known predictor would never feel the block's drift.) The steps are composed pairwise in
+// levels, so that a leaf needs log₂ of them.
 type history struct {
 	d      int
 	steps  int
 	levels [][]step // level l: of 2^l steps each
 }
 
-// step is b | b⁺ ~ N(gain b⁺ + shift, rest) over one or more steps.
+// step is b | b⁺ ~ N(gain b⁺ + shift, rest) over one or more steps of drift.
 type step struct {
 	gain, rest []float64 // d x d
 	shift      []float64
@@ -31,7 +31,7 @@ func newStep(d int) step {
 	return step{s[: d*d : d*d], s[d*d : 2*d*d : 2*d*d], s[2*d*d:]}
 }
 
-// then is s followed by t.
+// then returns s followed by t.
 func (s step) then(t step, d int) step {
 	r := newStep(d)
 	mul(r.gain, s.gain, t.gain, d)
@@ -70,14 +70,14 @@ func (h *history) add(s step) {
 	}
 }
 
-// most is how many steps are kept: a few megabytes of them, and not so few that bringing
-// all leaves forward costs more than the rows.
+// most is the most steps kept: a few megabytes of them, but not so few that bringing all leaves
+// forward costs more than the rows.
 func (h *history) most() int {
 	return max(16, min(4096, 4<<20/(32*h.d*h.d+1)))
 }
 
-// Drift adds to the variances of the block's weights, between two rows.
-// Cost: O(d³), and now and then O(d²) for each leaf.
+// Drift adds to the variances of the block's weights between two rows.
+// Cost: O(d³), and occasionally O(d²) for each leaf.
 func (b *Belief) Drift(add []float64) {
 	d := b.Dim()
 	moves := false
@@ -97,7 +97,7 @@ func (b *Belief) Drift(add []float64) {
 		copy(sum.Row(i), p.Row(i))
 		sum.Row(i)[i] += add[i]
 	}
-	if dense.Cholesky(sum) != nil { // more than a block of proper variances can lose
+	if dense.Cholesky(sum) != nil { // beyond what the rounding of proper variances can cause
 		return
 	}
 	if b.Leaves() > 0 {
@@ -115,7 +115,7 @@ func (b *Belief) Drift(add []float64) {
 			row := s.gain[i*d : i*d+d]
 			s.shift[i] = b.Mean[i] - dense.Dot(row, b.Mean)
 			for j := range d {
-				// P - GP = GQ, symmetric, and no difference
+				// P - GP = GQ, symmetric and without cancellation
 				s.rest[i*d+j] = 0.5 * (row[j]*add[j] + s.gain[j*d+i]*add[i])
 			}
 		}
@@ -127,8 +127,8 @@ func (b *Belief) Drift(add []float64) {
 	}
 }
 
-// Forward brings leaf k to the present block. Rows may only be predicted with leaves that
-// are.
+// Forward brings leaf k to the present block. Rows may only be predicted with leaves brought
+// forward.
 func (b *Belief) Forward(k int) {
 	n := b.past.steps
 	if n == 0 || k < len(b.since) && int(b.since[k]) == n {

@@ -8,48 +8,48 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Layout is an arrowhead Gaussian over named beliefs as a fit stores it, numbers one
-// behind the other, for d weights of the block:
+// Layout is an arrowhead Gaussian over named beliefs as a fit stores it, in one slice, for d
+// weights of the block:
 //
 //   - their means, d numbers;
-//   - what they are, d numbers: 0 for a weight that is a belief of its own, else for a
-//     level mean what the number of its column's levels is taken for, and
-//     -1-k for belief k, whose row says in what unit it is; the intercept, belief 0, has one
-//     of two fractions: its responses have a unit, or the prior variances are learnt;
+//   - their kinds, d numbers: 0 for a weight that is a belief of its own; for a level mean the
+//     number of levels assumed for its column; -1-k for belief k, whose row has its unit; for the
+//     intercept, belief 0, one of two fractions: its responses have a unit, or the prior variances
+//     are learnt;
 //   - L of P = L Lᵀ, row by row: L(i, j) at i(i+1)/2 + j;
-//   - d+3 numbers for each belief: what it is, then α, q and h of package arrowhead. What
-//     it is: j >= 0 for a leaf of the level mean j, which is added to it; -1 for a leaf of
-//     none; -2-j for weight j of the block, whose other numbers are 0 but for those with a
-//     unit: the weight of a column of numbers, of (u - center)/scale for a number u, has
-//     center and scale, 0 where the numbers did not vary; the intercept of a location family,
-//     belief 0, has those by which the responses were standardised, and then what all
-//     responses so far come to. All other numbers are about the rows in these units.
+//   - d+3 numbers for each belief: its kind, then α, q and h of package arrowhead. The kind is
+//     j >= 0 for a leaf of level mean j, which is added to it; -1 for a leaf of none; -2-j for
+//     weight j of the block, whose other numbers are 0 unless it has a unit: the weight of a
+//     numeric column, of (u - center)/scale for a number u, has center and scale, 0 if the numbers
+//     did not vary; the intercept of a location family, belief 0, has those by which the responses
+//     were standardised, and then those of all responses so far. All other numbers refer to the
+//     rows in these units.
 type Layout struct {
 	D      int
 	Values []float64
 }
 
-// MaxBlock is the largest block.
+// MaxBlock is the largest block size.
 const MaxBlock = 5000
 
-// Want is how many numbers p beliefs take.
+// Want is the number of values for p beliefs.
 func Want(d, p int) int { return 2*d + d*(d+1)/2 + p*(d+3) }
 
-// MeanShare is what part of the prior variance of its weights a column of L levels has in
-// its level mean; adf.NewTied says why so much.
+// MeanShare is the fraction of the prior variance of its weights that a column of L levels has in
+// its level mean; adf.NewTied explains the number.
 func MeanShare(levels float64) float64 { return 0.7 / levels }
 
-// LevelShare is the rest, in the weight of each level.
+// LevelShare is the remaining fraction, in the weight of each level.
 func LevelShare(levels float64) float64 { return 1 - 0.7/levels }
 
-// Mean is that of weight j of the block.
+// Mean is the mean of weight j of the block.
 func (l Layout) Mean(j int) float64 { return l.Values[j] }
 
-// Levels is 0 for a weight that is a belief, else what the number of levels of level mean j is taken for.
+// Levels is 0 for a weight that is a belief, else the number of levels assumed for level mean j.
 func (l Layout) Levels(j int) float64 { return math.Max(l.Values[l.D+j], 0) }
 
-// Unit is the unit (u - center)/scale of the numbers that weight j of the block is about,
-// 0 and 1 where it is about none; scale is 0 where all numbers were center.
+// Unit is the unit (u - center)/scale of the numbers of weight j of the block, 0 and 1 if it has
+// none; scale is 0 if all numbers were equal to center.
 func (l Layout) Unit(j int) (center, scale float64) {
 	if k := -1 - l.Values[l.D+j]; k >= 0 {
 		r := l.Row(int(k))
@@ -65,30 +65,30 @@ func (l Layout) SetUnit(k int, center, scale float64) {
 	r[1], r[2] = center, scale
 }
 
-// ofResponses stands for an intercept that has the unit of the responses.
+// ofResponses marks an intercept that has the unit of the responses.
 const ofResponses = -0.5
 
-// Response is the unit of the responses, 0 and 1 where they are as they come, and mean and
-// deviation of all of them. scale is 0 where all were center.
+// Response returns the unit of the responses, 0 and 1 if they have none, and the mean and standard
+// deviation of all of them. scale is 0 if all were equal to center.
 func (l Layout) Response() (center, scale, mean, deviation float64) {
 	if !l.HasResponse() {
 		return 0, 1, 0, 0
 	}
 	r := l.Row(0)
-	if deviation = r[2]; l.D > 1 { // else there is no room for more
+	if deviation = r[2]; l.D > 1 { // otherwise there is no room for more
 		deviation = r[4]
 	}
 	return r[1], r[2], r[3], deviation
 }
 
-// HasResponse says whether the responses have a unit.
+// HasResponse reports whether the responses have a unit.
 func (l Layout) HasResponse() bool {
 	j := l.intercept()
 	return j >= 0 && l.Values[l.D+j] == ofResponses
 }
 
-// ResponseUnit is Response's scale, 1 where that is 0: what predictors are to be multiplied
-// by.
+// ResponseUnit is Response's scale, 1 if that is 0: the factor that converts predictors to the
+// original responses.
 func (l Layout) ResponseUnit() float64 {
 	if _, s, _, _ := l.Response(); s > 0 {
 		return s
@@ -108,7 +108,7 @@ func (l Layout) SetResponse(center, scale, mean, deviation float64) {
 	}
 }
 
-// Stretch makes all weights q times themselves.
+// Stretch multiplies all weights by q.
 func (l Layout) Stretch(q float64) {
 	for j := range l.D {
 		l.Values[j] *= q
@@ -117,32 +117,32 @@ func (l Layout) Stretch(q float64) {
 		l.Values[k] *= q
 	}
 	for at := Want(l.D, 0); at < len(l.Values); at += l.D + 3 {
-		if r := l.Values[at:]; r[0] > -2 { // others have units, or nothing
+		if r := l.Values[at:]; r[0] > -2 { // the others hold units, or nothing
 			r[1] *= q
 			r[2] *= q * q
 		}
 	}
 }
 
-// ofLearning stands for an intercept beside which prior variances are learnt.
+// ofLearning marks an intercept of a fit whose prior variances are learnt.
 const ofLearning = -0.25
 
-// LearnsPrior says whether the prior variances of the weights are learnt from the rows, so that
-// those to come may change them.
+// LearnsPrior reports whether the prior variances of the weights are learnt from the rows, so that
+// further rows may change them.
 func (l Layout) LearnsPrior() bool {
 	j := l.intercept()
 	return j >= 0 && l.Values[l.D+j] == ofLearning
 }
 
-// SetLearnsPrior makes LearnsPrior true. It has an intercept in the block, and no unit of
-// responses.
+// SetLearnsPrior makes LearnsPrior true. It needs an intercept in the block and responses without a
+// unit.
 func (l Layout) SetLearnsPrior() {
 	if j := l.intercept(); j >= 0 {
 		l.Values[l.D+j] = ofLearning
 	}
 }
 
-// InUnits says whether any weight has a unit.
+// InUnits reports whether any weight has a unit.
 func (l Layout) InUnits() bool {
 	for j := range l.D {
 		if n := l.Values[l.D+j]; n < 0 && n != ofLearning {
@@ -160,8 +160,8 @@ func (l Layout) intercept() int {
 	return max(-1, -2-int(l.Row(0)[0]))
 }
 
-// inUnits turns block inputs g about the numbers as they are into those of the weights in
-// their units.
+// inUnits converts block inputs g for the original numbers into those of the weights in their
+// units.
 func (l Layout) inUnits(g []float64) {
 	one := 0.0
 	if j := l.intercept(); j >= 0 {
@@ -177,21 +177,21 @@ func (l Layout) inUnits(g []float64) {
 	}
 }
 
-// Root is row i of L.
+// Root returns row i of L.
 func (l Layout) Root(i int) []float64 {
 	at := 2*l.D + i*(i+1)/2
 	return l.Values[at : at+i+1]
 }
 
-// Row is belief k's numbers.
+// Row returns the numbers of belief k.
 func (l Layout) Row(k int) []float64 {
 	n := l.D + 3
 	at := Want(l.D, 0) + k*n
 	return l.Values[at : at+n]
 }
 
-// Original sets dst to the weights w of the block for numbers and responses as they are,
-// and returns the unit of the responses, by which leaves are to be multiplied.
+// Original sets dst to the weights w of the block for the original numbers and responses, and
+// returns the unit of the responses, by which leaves are to be multiplied.
 func (l Layout) Original(dst, w []float64) (unit float64) {
 	to := l.intercept()
 	center, _, _, _ := l.Response()
@@ -212,10 +212,9 @@ func (l Layout) Original(dst, w []float64) (unit float64) {
 	return unit
 }
 
-// Inputs adds to g, d numbers, the block inputs of the predictor Σ x_i w of beliefs at_i,
-// or of the block's weight ^at_i where that is below 0, and returns what their leaves bring
-// to its variance: Σ x² q. The values are about the numbers as they are, g is about those
-// of the units.
+// Inputs adds to g, d numbers, the block inputs of the predictor Σ x_i w of beliefs at_i, or of the
+// block's weight ^at_i if at_i is negative, and returns what their leaves contribute to its
+// variance: Σ x² q. The values refer to the original numbers, g to the units.
 func (l Layout) Inputs(at []int, x []float64, g []float64) (v float64) {
 	for i, k := range at {
 		if k < 0 {
@@ -241,8 +240,8 @@ func (l Layout) Inputs(at []int, x []float64, g []float64) (v float64) {
 	return v
 }
 
-// MeanOf is the mean of belief k, of responses as they come, and the sum of the sizes of what it is
-// the sum of. g has d zeros, before and after. Cost: O(d).
+// MeanOf returns the mean of belief k for the original responses, and the sum of the absolute
+// values of its terms. g has d zeros, before and after. Cost: O(d).
 func (l Layout) MeanOf(k int, g []float64) (mean, size float64) {
 	at, one := [1]int{k}, [1]float64{1}
 	l.Inputs(at[:], one[:], g)
@@ -262,7 +261,7 @@ func (l Layout) MeanOf(k int, g []float64) (mean, size float64) {
 	return mean, size
 }
 
-// Quad is gᵀPg, to the last bit as Belief.Predict has it. Cost: O(d²).
+// Quad returns gᵀPg, bit for bit as in Belief.Predict. Cost: O(d²).
 func (l Layout) Quad(g []float64) float64 {
 	room := triangles.Get().(*[]float64)
 	defer triangles.Put(room)
@@ -276,7 +275,7 @@ func (l Layout) Quad(g []float64) float64 {
 	return dot(f, f)
 }
 
-// pack sets root to L in the form of package dense.
+// pack sets root to L as packed by package dense.
 func (l Layout) pack(root []float64) {
 	clear(root)
 	for i := range l.D {
@@ -287,7 +286,7 @@ func (l Layout) pack(root []float64) {
 // triangles are memory for a root.
 var triangles = sync.Pool{New: func() any { return new([]float64) }}
 
-// Variance is that of the predictor of Inputs; g is room for d numbers. Cost: O(d²).
+// Variance is the variance of the predictor of Inputs; g is memory for d numbers. Cost: O(d²).
 func (l Layout) Variance(at []int, x []float64, g []float64) float64 {
 	clear(g)
 	v := l.Inputs(at, x, g)
@@ -295,12 +294,12 @@ func (l Layout) Variance(at []int, x []float64, g []float64) float64 {
 	return s * s * (v + l.Quad(g))
 }
 
-// LevelMean is the level mean of belief k, -1 where it has none.
+// LevelMean is the level mean of belief k, -1 if it has none.
 func (l Layout) LevelMean(k int) int { return max(int(l.Row(k)[0]), -1) }
 
-// Check reports numbers that cannot be such a Gaussian over p beliefs: their count, a
-// number that is not finite, a diagonal of the root or a q below 0, a belief that is none
-// of what there is, a weight of the block that is not just one belief.
+// Check returns an error for values that cannot be such a Gaussian over p beliefs: a wrong count, a
+// number that is not finite, a negative diagonal entry of the root or q, an unknown kind of belief,
+// a weight of the block that is not exactly one belief.
 func (l Layout) Check(p int) error {
 	if want := Want(l.D, p); l.D < 0 || len(l.Values) != want {
 		return fmt.Errorf("%d values for %d weights in the block and %d beliefs; allowed: %d", len(l.Values), l.D, p, want)

@@ -6,8 +6,8 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Tie makes weight j of the block itself plus sign times weight to. Leaves stay what they
-// are. Cost: O(d²) and O(1) a leaf.
+// Tie adds sign times weight to to weight j of the block. Leaves do not change. Cost: O(d²) and
+// O(1) per leaf.
 func (b *Belief) Tie(j, to int, sign float64) {
 	b.Bring()
 	b.Mean[j] += sign * b.Mean[to]
@@ -23,10 +23,9 @@ func (b *Belief) Tie(j, to int, sign float64) {
 	}
 }
 
-// Shed makes the weights out of the block leaves, behind those that are there, in this
-// order. Each keeps its moments with the rest of the block, and so does each leaf; what is
-// left out is what leaves have in common beyond that. Cost: O(d³) and O(d) for each
-// weight shed and leaf.
+// Shed turns the weights out of the block into leaves, after the existing ones, in this order. Each
+// keeps its moments with the rest of the block, and so does each leaf; correlations of leaves
+// beyond that are lost. Cost: O(d³) and O(d) for each weight shed and leaf.
 func (b *Belief) Shed(out []int) {
 	b.Bring()
 	d, l := b.Dim(), b.Root()
@@ -48,7 +47,7 @@ func (b *Belief) Shed(out []int) {
 		mean[i] = b.Mean[j]
 	}
 	lower(m)
-	// A weight shed is hᵀ(the rest) and what its row of m has beyond column n.
+	// A weight shed is hᵀ(the rest) plus the part of its row of m beyond column n.
 	h := dense.New(d-n, n)
 	for i := range out {
 		copy(h.Row(i), m.Row(n + i)[:n])
@@ -86,8 +85,8 @@ func (b *Belief) Shed(out []int) {
 	b.past, b.since = history{}, nil
 }
 
-// Raise makes the leaves ks, in rising order, weights of the block, behind those that are
-// there. It changes no moment. Cost: O(d²) and O(d) a leaf.
+// Raise turns the leaves ks, in ascending order, into weights of the block, after the existing
+// ones. It changes no moment. Cost: O(d²) and O(d) per leaf.
 func (b *Belief) Raise(ks []int) {
 	b.Bring()
 	d := b.Dim()
@@ -117,8 +116,8 @@ func (b *Belief) Raise(ks []int) {
 	b.past, b.since = history{}, nil
 }
 
-// lower turns the columns of m, by Householder reflections, into a lower triangular root of
-// m mᵀ with a diagonal of at least 0.
+// lower transforms the columns of m, by Householder reflections, into a lower triangular root of m
+// mᵀ with a nonnegative diagonal.
 func lower(m *dense.Matrix) {
 	d := m.Rows
 	v := make([]float64, d)

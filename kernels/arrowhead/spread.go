@@ -6,32 +6,32 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Spread has the variances of many predictors under a Layout, to rounding those of its Variance.
-// It serves many goroutines, each with a Room.
+// Spread computes the variances of many predictors under a Layout, equal to those of its Variance
+// up to rounding. It serves concurrent goroutines, each with a Room.
 type Spread struct {
 	l      Layout
-	root   []float64     // packed, where the block is small or predictors are few
-	cov    *dense.Matrix // else that of the block, P
-	tied   *dense.Matrix // and P g of each leaf, g its inputs to the block
-	place  []int         // of beliefs: their row there, -1 for those of the block
+	root   []float64     // packed, if the block is small or predictors are few
+	cov    *dense.Matrix // otherwise the covariance of the block, P
+	tied   *dense.Matrix // and P g of each leaf, with its block inputs g
+	place  []int         // of beliefs: their row in tied, -1 for those of the block
 	square []float64     // by leaf: gᵀPg
 	units  []int         // weights of the block that have a unit
 }
 
-// Room is what a Spread's Variance works in.
+// Room is scratch memory for Spread's Variance.
 type Room struct {
 	g, f []float64 // g is 0 between calls
 	used []bool
-	on   []int // where used
+	on   []int // indices in use
 }
 
-// wideBlock is from which size of the block on products with the leaves pay.
+// wideBlock is the block size from which products with the leaves pay.
 const wideBlock = 64
 
-// NewSpread is for n predictors over p beliefs; matrix makes matrices of zeros.
+// NewSpread returns the Spread for n predictors over p beliefs; matrix allocates matrices of zeros.
 //
-// Cost: O(d²), or O(d²) for each weight of the block and each leaf and d numbers for each
-// where that is no more than O(d²) for each predictor.
+// Cost: O(d²), or O(d²) for each weight of the block and each leaf and d numbers for each if that
+// is no more than O(d²) for each predictor.
 func (l Layout) NewSpread(p, n int, matrix func(rows, columns int) *dense.Matrix) *Spread {
 	s := &Spread{l: l}
 	leaves := 0
@@ -76,7 +76,7 @@ func (l Layout) NewSpread(p, n int, matrix func(rows, columns int) *dense.Matrix
 	return s
 }
 
-// Pack makes s the Spread of l, without products, in the memory that it has.
+// Pack makes s the Spread of l without products, reusing its memory.
 func (s *Spread) Pack(l Layout) {
 	n := dense.PackedLen(l.D)
 	if cap(s.root) < n {
@@ -86,8 +86,8 @@ func (s *Spread) Pack(l Layout) {
 	l.pack(s.root)
 }
 
-// Variance is that of Σ x_i w of beliefs at_i, as Layout.Variance. Cost: O(d²), or with
-// products O(nnz²), and O(d) for each pair of leaves.
+// Variance returns the variance of Σ x_i w of beliefs at_i, like Layout.Variance. Cost: O(d²), or
+// with products O(nnz²), and O(d) for each pair of leaves.
 func (s *Spread) Variance(at []int, x []float64, r *Room) float64 {
 	if len(r.g) < s.l.D {
 		r.g, r.f, r.used = make([]float64, s.l.D), make([]float64, s.l.D), make([]bool, s.l.D)
