@@ -1,5 +1,5 @@
-// Package design is the columns of a problem: X, its products with weights, with rows and
-// with itself, and its standardising. Every batch engine multiplies by it.
+// Package design holds the columns of a problem: X, its products with weights, with rows and with
+// itself, and its standardisation. Every batch engine multiplies by it.
 package design
 
 import (
@@ -13,45 +13,45 @@ import (
 )
 
 const (
-	// A weighted Gram matrix of a sparse row costs nnz² scattered additions, of a
-	// dense one p² in vector registers, about thirty times as fast: they break even
-	// where a sixth of the entries is there.
+	// A weighted Gram matrix costs nnz² scattered additions for a sparse row, and p² in vector
+	// registers, about thirty times as fast, for a dense one: they break even when a sixth of the
+	// entries is present.
 	denseShare = 1.0 / 6
-	// Work below this number of entries is not worth a second goroutine.
+	// Work on fewer entries is not worth a second goroutine.
 	parallelFrom = 1 << 15
 )
 
-// Columns are X, n rows of p columns, in row-compressed form and, where it has enough
-// entries, as a dense block besides. Products are functions of X alone: each result is
-// computed by one goroutine, in row order.
+// Columns are X, n rows of p columns, in row-compressed form and, if it has enough entries, as a
+// dense block as well. Products are functions of X alone: each result is computed by one goroutine,
+// in row order.
 type Columns struct {
 	N, P int
 
-	Row []int    // n+1 offsets; nil, as Col, where every row has all columns: see All, Index
+	Row []int    // n+1 offsets; nil, like Col, if every row has all columns: see All, Index
 	Col []uint32 // columns, ascending in each row
 	Val []float64
-	all []uint32 // 0, 1, ..., p-1 where Row and Col are nil
+	all []uint32 // 0, 1, ..., p-1 if Row and Col are nil
 
 	// Stop ends long products with the panic of Stop.Check; nil = never.
 	Stop *stop.Stop
 
-	block  *dense.Matrix // X, nil where it stays sparse
-	pieces *pieces       // in place of Val; nil for none
+	block  *dense.Matrix // X, nil if it stays sparse
+	pieces *pieces       // instead of Val; nil for none
 }
 
-// Dense is the columns of a dense matrix, known by its products alone: it has no entries.
+// Dense returns the columns of a dense matrix, for products only: it has no entries.
 func Dense(x *dense.Matrix) *Columns {
 	return &Columns{N: x.Rows, P: x.Cols, Stop: x.Stop, block: x}
 }
 
-// Whole is the columns of a dense matrix, which is kept and has no gap between its rows.
+// Whole returns the columns of a dense matrix, which is not copied and has no gaps between its rows.
 func Whole(x *dense.Matrix) Columns {
 	c := every(x.Rows, x.Cols)
 	c.Val, c.Stop, c.block = x.Data, x.Stop, x
 	return c
 }
 
-// Every is columns of which each row has all, their values yet to be written.
+// Every returns columns of which each row has all, with values yet to be written.
 func Every(n, p int, s *stop.Stop) Columns {
 	c := every(n, p)
 	c.Val, c.Stop = stop.Make[float64](s, n*p), s
@@ -66,10 +66,10 @@ func every(n, p int) Columns {
 	return c
 }
 
-// All are the columns of every row where Row and Col are nil, for every row has all.
+// All returns the columns of every row if Row and Col are nil, because every row has all.
 func (c *Columns) All() []uint32 { return c.all }
 
-// Index makes Row and Col where they are nil.
+// Index creates Row and Col if they are nil.
 func (c *Columns) Index() {
 	if c.all == nil {
 		return
@@ -83,7 +83,7 @@ func (c *Columns) Index() {
 	c.all = nil
 }
 
-// Tail is X without its first skip columns. Sparse ones are copied.
+// Tail returns X without its first skip columns. Sparse ones are copied.
 func (c *Columns) Tail(skip int) *Columns {
 	if skip == 0 {
 		return c
@@ -105,7 +105,7 @@ func (c *Columns) Tail(skip int) *Columns {
 	return t
 }
 
-// Under is X, its entries shared, with products that s can end.
+// Under returns X, sharing its entries, with products that s can end.
 func (c Columns) Under(s *stop.Stop) Columns {
 	c.Stop = s
 	if c.block != nil {
@@ -116,7 +116,7 @@ func (c Columns) Under(s *stop.Stop) Columns {
 	return c
 }
 
-// Entries are the columns and values of row i.
+// Entries returns the columns and values of row i.
 func (c *Columns) Entries(i int) ([]uint32, []float64) {
 	if c.pieces != nil {
 		return c.all, c.pieces.row(i)
@@ -128,12 +128,12 @@ func (c *Columns) Entries(i int) ([]uint32, []float64) {
 	return c.Col[lo:hi], c.Val[lo:hi:hi]
 }
 
-// Matrix is a matrix of zeros that the Stop ends operations on.
+// Matrix returns a matrix of zeros whose operations the Stop can end.
 func (c *Columns) Matrix(rows, cols int) *dense.Matrix {
 	return dense.NewUnder(c.Stop, rows, cols)
 }
 
-// Density is the share of X's entries that are kept.
+// Density is the share of X's entries that are stored.
 func (c *Columns) Density() float64 {
 	if c.N == 0 || c.P == 0 {
 		return 0
@@ -141,7 +141,7 @@ func (c *Columns) Density() float64 {
 	return float64(c.Values()) / (float64(c.N) * float64(c.P))
 }
 
-// Values is how many entries are kept.
+// Values is the number of entries stored.
 func (c *Columns) Values() int {
 	if c.pieces != nil {
 		return c.N * c.P
@@ -149,11 +149,11 @@ func (c *Columns) Values() int {
 	return len(c.Val)
 }
 
-// whole says that every row has all columns: they ascend, and so the values are X.
+// whole reports whether every row has all columns: they ascend, and so the values are X.
 func (c *Columns) whole() bool { return c.Values() == c.N*c.P }
 
-// Dense is X as a dense n x p matrix, made once; later products use it. Of pieces it is a copy,
-// which they do not keep.
+// Dense returns X as a dense n x p matrix, made once; later products use it. For pieces it is a
+// copy, which they do not keep.
 func (c *Columns) Dense() *dense.Matrix {
 	switch {
 	case c.block != nil:
@@ -176,7 +176,7 @@ func (c *Columns) Dense() *dense.Matrix {
 	return c.block
 }
 
-// Fill is Dense where products are faster for it, else nil, as of pieces.
+// Fill is Dense if that makes products faster, otherwise nil, as for pieces.
 func (c *Columns) Fill() *dense.Matrix {
 	if c.block == nil && c.pieces == nil && c.Density() >= denseShare {
 		c.Dense()
@@ -184,7 +184,7 @@ func (c *Columns) Fill() *dense.Matrix {
 	return c.block
 }
 
-// Refill says that entries have new values.
+// Refill updates the dense block after the values of entries have changed.
 func (c *Columns) Refill() {
 	if c.block == nil || c.whole() && len(c.Val) > 0 && &c.block.Data[0] == &c.Val[0] {
 		return
@@ -200,7 +200,7 @@ func (c *Columns) Refill() {
 	}
 }
 
-// Need is how many numbers Fill adds to the entries.
+// Need is the number of values that Fill adds to the entries.
 func (c *Columns) Need() float64 {
 	if c.whole() || c.Density() < denseShare {
 		return 0
@@ -208,7 +208,7 @@ func (c *Columns) Need() float64 {
 	return float64(c.N) * float64(c.P)
 }
 
-// Parallel splits [0, n) into parts where the entries are worth it.
+// Parallel splits [0, n) into parts if the entries are worth it.
 func (c *Columns) Parallel(n, entries int, f func(lo, hi int)) {
 	if entries < parallelFrom {
 		f(0, n)
@@ -220,7 +220,7 @@ func (c *Columns) Parallel(n, entries int, f func(lo, hi int)) {
 // Mul sets dst = X w.
 func (c *Columns) Mul(dst, w []float64) { c.Affine(dst, w, nil) }
 
-// Affine sets dst = offset + X w; offset nil is 0.
+// Affine sets dst = offset + X w; a nil offset is 0.
 func (c *Columns) Affine(dst, w, offset []float64) {
 	if c.block != nil {
 		dense.Gemv(dst, c.block, w)
@@ -334,7 +334,7 @@ func (c *Columns) MulTMat(dst, m *dense.Matrix) {
 		}
 		return
 	}
-	// Each part has its own columns of the result, a vector of them at least.
+	// Each part has its own columns of the result, at least a vector of them.
 	part := func(lo, hi int) {
 		for j := range dst.Rows {
 			clear(dst.Row(j)[lo:hi])
@@ -356,10 +356,10 @@ func (c *Columns) MulTMat(dst, m *dense.Matrix) {
 	dense.Each(parts, func(i int) { part(i*m.Cols/parts, (i+1)*m.Cols/parts) })
 }
 
-// gramRows is how many rows of a dense X go into GramMat at once.
+// gramRows is the number of rows of a dense X that GramMat multiplies at once.
 const gramRows = 2048
 
-// GramMat sets dst (p x k) = Xᵀ diag(w) X m, without a matrix of n rows.
+// GramMat sets dst (p x k) = Xᵀ diag(w) X m without forming a matrix of n rows.
 func (c *Columns) GramMat(dst, m *dense.Matrix, w []float64) {
 	dst.Stop = c.Stop
 	if c.block != nil || c.pieces != nil {
@@ -418,7 +418,7 @@ func (c *Columns) Gram(dst *dense.Matrix, w []float64) {
 		col, _ := c.Entries(i)
 		work += len(col) * len(col)
 	}
-	// Each part has its own rows of the result and meets all rows of X.
+	// Each part has its own rows of the result and reads all rows of X.
 	c.Parallel(c.P, work, func(lo, hi int) {
 		for j := lo; j < hi; j++ {
 			clear(dst.Row(j))
@@ -446,7 +446,7 @@ func (c *Columns) Gram(dst *dense.Matrix, w []float64) {
 	dense.Mirror(dst)
 }
 
-// GramParts is into how many parts GramBy cuts the rows, 0: it does not do these.
+// GramParts is the number of parts into which GramBy divides the rows; 0 if GramBy does not apply.
 func (c *Columns) GramParts() int {
 	if c.block == nil && c.pieces == nil {
 		return 0
@@ -455,7 +455,7 @@ func (c *Columns) GramParts() int {
 }
 
 // GramBy is Gram with before(x, part, lo, hi) called for each block x of rows [lo, hi), which may
-// use them while they are near: see dense.GramRows.
+// use them while they are in the cache: see dense.GramRows.
 func (c *Columns) GramBy(dst *dense.Matrix, w []float64, before func(x *dense.Matrix, part, lo, hi int)) {
 	dst.Stop = c.Stop
 	if c.pieces != nil {
@@ -470,8 +470,8 @@ func (c *Columns) GramBy(dst *dense.Matrix, w []float64, before func(x *dense.Ma
 	})
 }
 
-// Visit calls rows for each block x of rows [lo, hi), in GramParts parts, as GramBy does, without
-// a product.
+// Visit calls rows for each block x of rows [lo, hi), in GramParts parts like GramBy, without a
+// product.
 func (c *Columns) Visit(rows func(x *dense.Matrix, part, lo, hi int)) {
 	xs := make([]dense.Matrix, c.GramParts())
 	dense.Visit(c.N, c.P, func(part, lo, hi int, buf []float64) {
@@ -499,8 +499,7 @@ func (c *Columns) Squares(dst, w []float64) {
 	}
 }
 
-// Kernel scatters up to 64 rows of X at once, fewer where p is large: the panel stays
-// below 32 MB.
+// Kernel scatters up to 64 rows of X at once, fewer if p is large: the panel stays below 32 MB.
 const (
 	widePanel   = 64
 	panelMemory = 1 << 22
@@ -546,8 +545,8 @@ func (c *Columns) Kernel(dst *dense.Matrix, v []float64) {
 	dense.Mirror(dst)
 }
 
-// BlockGram sets dst to XᵀWX for the columns that have a place in dst, -1 for none;
-// places rise with the columns.
+// BlockGram sets dst to XᵀWX for the columns that have a place in dst, -1 for none; places ascend
+// with the columns.
 func (c *Columns) BlockGram(dst *dense.Matrix, place []int, w []float64) {
 	dst.Stop = c.Stop
 	for a := range dst.Rows {
@@ -593,7 +592,7 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 	}
 	var cov *dense.Matrix
 	values, weights := float64(c.Values()), float64(c.P)
-	// operations of each, one of a blocked product counted as a quarter of a vector's in a cache
+	// Operations of both ways. Those of the blocked product for Σ count as a quarter: they run from registers.
 	if byRoot, byCov := values*weights/2, weights*weights*weights/24+values*values/float64(c.N); g.Form == gauss.Full && byCov < byRoot {
 		cov = c.Matrix(c.P, c.P)
 		g.Cov(cov)
@@ -632,20 +631,21 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 	})
 }
 
-// formRows is how many rows forms has at once.
+// formRows is the number of rows in a forms.
 const formRows = 1024
 
-// forms are form of several rows of equally many entries, such as those of columns of levels: entry
-// after entry, so that what the rows read of Σ for two columns stays in the first cache.
+// forms computes form for many rows with the same number of entries, such as those of columns of
+// levels. It takes one pair of entries at a time over all rows, so that the part of Σ that belongs to
+// two columns of levels stays in the first-level cache. The sums are those of form, to the bit.
 type forms struct {
 	n           int
-	col         []uint32  // of each entry, formRows rows
-	x           []float64 // the same
+	col         []uint32  // formRows for each entry
+	x           []float64 // likewise
 	value, size [formRows]float64
 	t, u        [formRows]float64
 }
 
-// read is false where the rows differ in their number of entries.
+// read loads rows lo to hi; false if they differ in their number of entries, or are too few.
 func (f *forms) read(c *Columns, lo, hi int) bool {
 	first, _ := c.Entries(lo)
 	k := len(first)
@@ -666,7 +666,7 @@ func (f *forms) read(c *Columns, lo, hi int) bool {
 	return true
 }
 
-// of are the forms, and size the sums of their terms' sizes.
+// of computes the forms of the rows, and sets size to the sums of the sizes of their terms.
 func (f *forms) of(cov *dense.Matrix) []float64 {
 	n := f.n
 	value, size, t, u := f.value[:n], f.size[:n], f.t[:n], f.u[:n]
@@ -693,14 +693,14 @@ func (f *forms) of(cov *dense.Matrix) []float64 {
 	return value
 }
 
-// cancels is the share of the size of its terms below which a sum of covariances is not taken
-// for a variance: it then has four digits fewer than they have.
+// cancels is the ratio of a sum of covariances to the size of its terms below which it is not
+// accepted as a variance: it has four digits fewer than the terms.
 const cancels = 1e-4
 
-// form is xᵀΣx of a row of a few entries, Σ at hand; false where its terms cancel, so that only
-// the square of a product with a root of Σ is sure to have the digits of a variance.
+// form computes xᵀΣx for a row of a few entries from Σ; false if its terms cancel, so that only the
+// square of a product with a root of Σ is sure to have the digits of a variance.
 //
-// Cost: O(k²) for k entries; by a root it is O(k p).
+// Cost: O(k²) for k entries; with a root it is O(k p).
 func form(cov *dense.Matrix, col []uint32, x []float64) (v float64, ok bool) {
 	size := 0.0
 	for a, j := range col {

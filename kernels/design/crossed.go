@@ -7,9 +7,9 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Crossed is a column of an interaction by the numbers less their means: x' = (x - Σ C[k] x_Base[k]) / By,
-// the bases being columns that are not crossed. Their weights take up what the means move:
-// w' = By w, and that of a base w_b + C w.
+// Crossed is a column of an interaction of numbers less their means:
+// x' = (x - Σ C[k] x_Base[k]) / By, where the bases are columns that are not crossed. Their weights
+// absorb what the means shift: w' = By w, and a base's weight becomes w_b + C w.
 type Crossed struct {
 	Column int
 	By     float64
@@ -17,17 +17,17 @@ type Crossed struct {
 	C      []float64
 }
 
-// Crosses says whether columns may be crossed for a posterior of so many weights that is loose as
-// for Columns.Standardize: one that does not keep all covariances is made full.
+// Crosses reports whether columns may be crossed for a posterior of this many weights that is loose
+// as for Columns.Standardize: one that does not keep all covariances is made full.
 func Crosses(loose, weights int) bool { return loose*weights <= fullRestore }
 
-// Cross is X with the crossed columns in place of theirs. c is not changed.
+// Cross returns X with the crossed columns in place of the originals. c is not changed.
 //
 // Cost: O(nnz), and a copy.
 func (c *Columns) Cross(all []Crossed) Columns {
 	q := c.Gathered()
 	q.block = nil
-	own, on := make([]int32, c.P), make([][]int32, c.P) // by column: its place in all, those it is a base of
+	own, on := make([]int32, c.P), make([][]int32, c.P) // by column: index in all; those it is a base of
 	for j := range own {
 		own[j] = -1
 	}
@@ -82,7 +82,7 @@ func (c *Columns) Cross(all []Crossed) Columns {
 	return q
 }
 
-// sortRow puts entries in the order of their columns; those that were there are in order.
+// sortRow sorts the entries by column; the original ones are in order.
 func sortRow(col []uint32, val []float64) {
 	for k := 1; k < len(col); k++ {
 		for i := k; i > 0 && col[i] < col[i-1]; i-- {
@@ -92,7 +92,7 @@ func sortRow(col []uint32, val []float64) {
 	}
 }
 
-// uncross brings weights of crossed columns to those of the columns as they were, in place.
+// uncross converts weights of crossed columns to those of the original columns, in place.
 func (s *Scaling) uncross(w []float64) {
 	for _, x := range s.Crossed {
 		w[x.Column] /= x.By
@@ -112,10 +112,10 @@ func (s *Scaling) cross(w []float64) {
 	}
 }
 
-// uncrossRows is uncross of the rows of a Cholesky factor, which stays one.
+// uncrossRows is uncross for the rows of a Cholesky factor, which stays one.
 func (s *Scaling) uncrossRows(l *dense.Matrix) {
 	p := len(s.Scale)
-	last := make([]int, l.Rows) // by row: its last number that is not 0
+	last := make([]int, l.Rows) // by row: its last nonzero number
 	for i := range last {
 		last[i] = i
 	}
@@ -132,9 +132,9 @@ func (s *Scaling) uncrossRows(l *dense.Matrix) {
 	Lower(l, last)
 }
 
-// Lower makes m, whose row i has numbers up to column last[i] >= i, lower triangular without changing
-// m mᵀ, by reflections of its columns: a Cholesky factor, which squares lose where the product is all
-// but singular.
+// Lower makes m, whose row i has numbers up to column last[i] >= i, lower triangular without
+// changing m mᵀ, by reflections of its columns. The result is a Cholesky factor, which would be
+// lost by squaring if the product is nearly singular.
 func Lower(m *dense.Matrix, last []int) {
 	for i := range m.Rows {
 		m.Stop.Row(i)

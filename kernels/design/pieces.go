@@ -10,25 +10,25 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// pieces are rows that all have all columns, read where they lie. A standardised X is made of
-// them a block at a time, while it is in the cache: a copy would take as much memory again, and
-// as long as some products.
+// pieces are rows that all have all columns, read without copying them. A standardised X is
+// computed a block at a time, while that is in the cache: a copy would need as much memory again,
+// and as much time as some products.
 type pieces struct {
 	p      int
 	first  []int       // row of each piece, and n
 	values [][]float64 // p for each row, one row after the other
-	entry  []int       // by column: which of a row's values; nil for their order
+	entry  []int       // by column: index of its value in a row; nil for their order
 	// x is (value - origin) by; nil: the value
 	origin, by []float64
 }
 
-// someRows is how many rows of pieces are made at once, beside products that have a block of
+// someRows is the number of rows of pieces computed at once, except in products that have blocks of
 // their own.
 const someRows = dense.BlockRows
 
-// Pieces are columns of which each row has all, their values, p for each row, being left where
-// they are. Nobody may write them. Column j is value entry[j] of each row, nil for value j. ok is
-// false for shapes that are better copied: those that dense.GramRows does not take.
+// Pieces returns columns of which each row has all, with values, p for each row, that are not
+// copied and must not change. Column j is value entry[j] of each row, or value j if entry is nil.
+// ok is false for shapes that are better copied: those that dense.GramRows does not support.
 func Pieces(p int, values [][]float64, entry []int, s *stop.Stop) (c Columns, ok bool) {
 	q := &pieces{p: p, first: []int{0}}
 	if !slices.IsSorted(entry) {
@@ -50,11 +50,11 @@ func Pieces(p int, values [][]float64, entry []int, s *stop.Stop) (c Columns, ok
 	return c, true
 }
 
-// InPieces says whether the rows are read where they lie: Val, Row and Col are nil then. See
-// Pieces, Gathered.
+// InPieces reports whether the rows are read in place: Val, Row and Col are nil then. See Pieces,
+// Gathered.
 func (c *Columns) InPieces() bool { return c.pieces != nil }
 
-// Gathered is X with its values in one place, X itself where they are.
+// Gathered returns X with its values in one slice, X itself if they are.
 func (c Columns) Gathered() Columns {
 	s := c.pieces
 	if s == nil {
@@ -71,10 +71,10 @@ func (c Columns) Gathered() Columns {
 	return q
 }
 
-// piece is that with row i.
+// piece is the piece that has row i.
 func (s *pieces) piece(i int) int { return sort.SearchInts(s.first, i+1) - 1 }
 
-// row is row i, sharing memory where it can.
+// row returns row i, sharing memory if possible.
 func (s *pieces) row(i int) []float64 {
 	k := s.piece(i)
 	from := (i - s.first[k]) * s.p
@@ -87,7 +87,7 @@ func (s *pieces) row(i int) []float64 {
 	return x
 }
 
-// value is that of row i and column j.
+// value returns the value of row i and column j.
 func (s *pieces) value(i, j int) float64 {
 	k, e := s.piece(i), j
 	if s.entry != nil {
@@ -100,7 +100,7 @@ func (s *pieces) value(i, j int) float64 {
 	return v
 }
 
-// asTheyAre says that the values are X.
+// asTheyAre reports whether the values are X.
 func (s *pieces) asTheyAre() bool { return s.by == nil && s.entry == nil }
 
 // write sets x to the rows of X whose values are v.
@@ -124,7 +124,7 @@ func (s *pieces) write(x, v []float64) {
 	}
 }
 
-// copy writes rows [lo, hi).
+// copy copies rows [lo, hi) of X to dst.
 func (s *pieces) copy(dst []float64, lo, hi int) {
 	for k := s.piece(lo); lo < hi; k++ {
 		end := min(hi, s.first[k+1])
@@ -134,7 +134,7 @@ func (s *pieces) copy(dst []float64, lo, hi int) {
 	}
 }
 
-// block is rows [lo, hi), in buf where they do not lie together as they are.
+// block returns rows [lo, hi), in buf unless they are contiguous and unscaled.
 func (s *pieces) block(lo, hi int, buf []float64) dense.Block {
 	k := s.piece(lo)
 	from, to := (lo-s.first[k])*s.p, (hi-s.first[k])*s.p
@@ -151,7 +151,7 @@ func (s *pieces) block(lo, hi int, buf []float64) dense.Block {
 	return dense.Block{X: x, Stride: s.p, Next: next}
 }
 
-// some is rows [lo, hi) of a dense X; buf is memory for them.
+// some returns rows [lo, hi) of a dense X; buf is memory for them.
 func (c *Columns) some(lo, hi int, buf *[]float64) *dense.Matrix {
 	if c.block != nil {
 		return c.block.Slice(lo, hi, 0, c.P)
@@ -174,14 +174,14 @@ func (c *Columns) each(lo, hi int, f func(x *dense.Matrix, lo, hi int)) {
 	}
 }
 
-// blocks are memory for each.
+// blocks is memory for each.
 var blocks = sync.Pool{New: func() any { return new([]float64) }}
 
-// Sums over rows have a part for each so many, up to so many parts.
+// Sums over rows have a part for every partRows rows, at most maxParts parts.
 const partRows, maxParts = 2048, 64
 
-// gather adds up what f adds for blocks of pieces to k numbers of its own: in parts, whatever the
-// processors, and the parts in order.
+// gather sums what f adds for blocks of pieces: in parts that do not depend on the number of
+// processors, added in order.
 func (c *Columns) gather(sum []float64, f func(sum []float64, x *dense.Matrix, lo, hi int)) {
 	parts := dense.New(max(1, min(c.N/partRows, maxParts)), len(sum))
 	dense.Each(parts.Rows, func(k int) {
@@ -211,7 +211,7 @@ func (c *Columns) piecesGramVec(dst, v, w []float64) {
 	})
 }
 
-// gramRows is dense.GramRows, with before called where it is not nil.
+// gramRows is dense.GramRows, with before called unless it is nil.
 func (c *Columns) gramRows(dst *dense.Matrix, w []float64, before func(x *dense.Matrix, part, lo, hi int)) {
 	xs := make([]dense.Matrix, c.GramParts())
 	dense.GramRows(dst, c.N, w, func(part, lo, hi int, buf []float64) dense.Block {
@@ -225,11 +225,11 @@ func (c *Columns) gramRows(dst *dense.Matrix, w []float64, before func(x *dense.
 	})
 }
 
-// nearRows is of how many rows the mean is that the numbers of pieces are summed about: it is
-// nearer than some of their deviations, which costs their squares a digit at most.
+// nearRows is the number of rows whose mean is the origin of sums over pieces: it is within a few
+// standard deviations, which costs the squares a digit at most.
 const nearRows = 256
 
-// piecesMoments is moments of pieces, in one pass.
+// piecesMoments is moments for pieces, in one pass.
 func (c *Columns) piecesMoments(weight []float64, at []int32, numbers int) []moments {
 	s, all := c.pieces, make([]moments, numbers)
 	near, one := make([]float64, c.P), slices.Repeat([]float64{1}, c.P)
@@ -272,7 +272,7 @@ func (c *Columns) piecesMoments(weight []float64, at []int32, numbers int) []mom
 		if m.squares > 0 {
 			continue
 		}
-		for i := range c.N { // equal, or as near as squares can tell
+		for i := range c.N { // equal, or as nearly as squares can tell
 			if weightOf(weight, i) > 0 {
 				m.farthest = max(m.farthest, math.Abs(s.value(i, j)-m.mean))
 			}
@@ -281,7 +281,7 @@ func (c *Columns) piecesMoments(weight []float64, at []int32, numbers int) []mom
 	return all
 }
 
-// inUnits is X with (x - shift)/scale for x.
+// inUnits returns X with (x - shift)/scale for x.
 func (s *pieces) inUnits(shift, scale []float64) *pieces {
 	q := *s
 	q.origin, q.by = make([]float64, s.p), make([]float64, s.p)

@@ -9,13 +9,13 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Scaling is how Standardize changed the columns, x' = (x - Shift) / Scale, and how the
-// predictor was measured in other units: η = Unit η' + Origin. The weights of x' are
+// Scaling is how Standardize changed the columns, x' = (x - Shift) / Scale, and how the predictor
+// was measured in other units: η = Unit η' + Origin. The weights of x' are
 // w'_j = Scale_j w_j / Unit and b' = (b + Σ Shift_j w_j - Origin) / Unit.
 type Scaling struct {
-	Scale, Shift []float64 // by column; 1 and 0 where nothing changed
-	Unit, Origin float64   // 1 and 0 where nothing changed; Origin needs an intercept, column 0
-	Crossed      []Crossed // what the columns were crossed by before (Columns.Cross), nil for nothing
+	Scale, Shift []float64 // by column; 1 and 0 if unchanged
+	Unit, Origin float64   // 1 and 0 if unchanged; Origin needs an intercept, column 0
+	Crossed      []Crossed // how the columns were crossed before (Columns.Cross), nil for none
 	centred      bool
 	// Note says what could not be done, "" if nothing.
 	Note string
@@ -23,7 +23,7 @@ type Scaling struct {
 	Beyond int
 }
 
-// NewScaling is x' = (x - shift) / scale; a shift needs an intercept, column 0.
+// NewScaling returns x' = (x - shift) / scale; a shift needs an intercept, column 0.
 func NewScaling(scale, shift []float64) *Scaling {
 	s := &Scaling{Scale: scale, Shift: shift, Unit: 1, Beyond: -1}
 	for _, c := range shift {
@@ -32,7 +32,7 @@ func NewScaling(scale, shift []float64) *Scaling {
 	return s
 }
 
-// Inverse is the scaling back.
+// Inverse returns the inverse scaling.
 func (s *Scaling) Inverse() *Scaling {
 	i := &Scaling{Scale: make([]float64, len(s.Scale)), Shift: make([]float64, len(s.Scale)), Unit: 1 / s.Unit, Origin: -s.Origin / s.Unit, centred: s.centred, Beyond: -1}
 	for j, x := range s.Scale {
@@ -42,28 +42,28 @@ func (s *Scaling) Inverse() *Scaling {
 }
 
 const (
-	// maxFill bounds the entries that centring makes of absent ones, zeros of a sparse X.
+	// maxFill limits the entries that centring creates from absent ones, the zeros of a sparse X.
 	maxFill = 1 << 26
-	// least and most bound the standard deviations that are divided by: squares of what is
-	// beyond are no numbers.
+	// least and most bound the standard deviations that are divided by: squares beyond them
+	// underflow or overflow.
 	least, most = 1e-140, 1e140
-	// Beyond this many standard deviations between mean and 0 the variances of a centred
-	// low-rank form cancel; a full one does not.
+	// Beyond this many standard deviations between mean and 0 the variances of a centred low-rank
+	// form cancel; those of a full one do not.
 	farthest = 1e5
-	// maxTies and maxRank bound the numbers and columns that centring adds to a low-rank form.
+	// maxTies and maxRank limit the numbers and columns that centring adds to a low-rank form.
 	maxTies, maxRank = 1 << 25, 500
 	// fullRestore is the number of weights up to which Restore makes a centred form full.
 	fullRestore = 500
 )
 
-// Squares says whether numbers of that mean and standard deviation, 0 where they are all equal,
-// have squares.
+// Squares reports whether numbers of this mean and standard deviation, 0 if they are all equal, can
+// be squared without overflow or underflow.
 func Squares(mean, spread float64) bool {
 	return !(spread < least && spread > 0) && math.Hypot(mean, spread) < most
 }
 
-// Moments are the mean and standard deviation of numbers x, each times its weight (nil = 1),
-// without overflow: 0, 0 for none. spread is 0 where all are equal.
+// Moments returns the mean and standard deviation of numbers x, each times its weight (nil = 1),
+// without overflow: 0, 0 for none. spread is 0 if all are equal.
 func Moments(x, weight []float64) (mean, spread float64) {
 	var m moments
 	for i, v := range x {
@@ -83,10 +83,10 @@ func weightOf(weight []float64, i int) float64 {
 	return weight[i]
 }
 
-// moments are two passes over numbers; those of weight 0 do not count.
+// moments are computed in two passes over the numbers; those of weight 0 do not count.
 type moments struct {
 	origin, sum, total, mean, squares float64
-	farthest                          float64 // from the mean
+	farthest                          float64 // largest distance from the mean
 	n                                 int
 }
 
@@ -96,13 +96,13 @@ func (m *moments) first(x, w float64) {
 		return
 	}
 	if m.total == 0 {
-		m.origin = x // what is summed is small where the numbers are alike
+		m.origin = x // the terms of the sum are small if the numbers are similar
 	}
 	m.sum += w * (x - m.origin)
 	m.total += w
 }
 
-// absent counts entries that are 0, of a weight in all.
+// absent counts n entries that are 0, with this total weight.
 func (m *moments) absent(n int, weight float64) {
 	m.n += n
 	if n > 0 && weight > 0 {
@@ -129,12 +129,12 @@ func (m *moments) spread() float64 {
 	if m.squares > 0 {
 		return math.Sqrt(m.squares / m.total)
 	}
-	return m.farthest // whose square is none
+	return m.farthest // its square underflows
 }
 
-// Unit is what numbers of this mean and spread are divided by, less their mean or not: the
-// spread, about 0 where the mean stays; the size of numbers that are all equal. It is 1 for
-// zeros and for what cannot be squared.
+// Unit is the divisor of numbers with this mean and spread: the spread, about 0 if they are not
+// centred; the absolute value of numbers that are all equal. It is 1 for zeros and for numbers that
+// cannot be squared.
 func Unit(mean, spread float64, centred bool) float64 {
 	if s := math.Hypot(mean, spread); !centred || spread <= 1e-15*s {
 		spread = s
@@ -145,7 +145,7 @@ func Unit(mean, spread float64, centred bool) float64 {
 	return spread
 }
 
-// Scale is Unit; false for numbers whose squares are none.
+// Scale is Unit; false for numbers that cannot be squared.
 func Scale(mean, spread float64, centred bool) (unit float64, ok bool) {
 	if !Squares(mean, spread) {
 		return 1, false
@@ -153,22 +153,22 @@ func Scale(mean, spread float64, centred bool) (unit float64, ok bool) {
 	return Unit(mean, spread, centred), true
 }
 
-// Standardize returns X with the columns of which number says so divided by their standard
-// deviation and less their mean, which column 0 takes up where center says that it can;
-// else divided by their root mean square. Rows count by their weight (nil = 1), absent
-// entries are zeros. A column of equal numbers is divided by their size.
+// Standardize returns X with the columns for which number is true divided by their standard
+// deviation and, if center says that column 0 can absorb it, less their mean; otherwise divided by
+// their root mean square. Rows count by their weight (nil = 1), absent entries are zeros. A column
+// of equal numbers is divided by their absolute value.
 //
-// loose is how many blocks of these columns, as of the classes of a softmax, a posterior has
-// that does not keep all covariances; 0 is a full one. With a loose posterior columns whose
-// mean is 1e5 standard deviations from 0 are not centred, nor are any where that would take
-// a rank above 500 or 2^25 numbers; Note says so, as where the zeros of absent entries would
-// become more than 2^26. c is not changed.
+// loose is the number of blocks of these columns, as for the classes of a softmax, of a posterior
+// that does not keep all covariances; 0 stands for a full one. With a loose posterior columns whose
+// mean is 1e5 standard deviations from 0 are not centred, nor is any column if centring would need
+// a rank above 500 or 2^25 numbers; Note says so, also if the zeros of absent entries would become
+// more than 2^26. c is not changed.
 //
 // Cost: O(nnz) and a copy of the values, n entries for each centred column.
 func (c *Columns) Standardize(weight []float64, number func(j int) bool, center bool, loose int) (Columns, *Scaling) {
 	s := &Scaling{Scale: make([]float64, c.P), Shift: make([]float64, c.P), Unit: 1, Beyond: -1}
 	numbers := 0
-	at := make([]int32, c.P) // place among the numbers, -1
+	at := make([]int32, c.P) // index among the numbers, or -1
 	for j := range at {
 		s.Scale[j], at[j] = 1, -1
 		if number(j) {
@@ -201,7 +201,7 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 	return c.scaled(s, centring.fill), s
 }
 
-// Centring decides which columns of numbers Standardize centres, asked for each in their order.
+// Centring decides which numeric columns Standardize centres; it is asked for each in order.
 type Centring struct {
 	on    bool
 	loose bool
@@ -210,8 +210,8 @@ type Centring struct {
 	Note string
 }
 
-// NewCentring is for that many numbers among weights, where column 0 can take up means (center),
-// and for a posterior that is loose as for Columns.Standardize.
+// NewCentring is for numbers numeric columns among weights weights; center says that column 0 can
+// absorb means, and loose is that of Columns.Standardize.
 func NewCentring(center bool, loose, weights, numbers int) *Centring {
 	if loose > 0 && loose*weights <= fullRestore {
 		loose = 0
@@ -224,7 +224,7 @@ func NewCentring(center bool, loose, weights, numbers int) *Centring {
 	return c
 }
 
-// Of says whether a column of that mean and standard deviation, of which so many rows have no
+// Of reports whether a column of this mean and standard deviation, with absent rows without an
 // entry, is centred.
 func (c *Centring) Of(mean, spread float64, absent int) bool {
 	switch {
@@ -241,10 +241,10 @@ func (c *Centring) Of(mean, spread float64, absent int) bool {
 	return true
 }
 
-// vectorFrom is from how many entries on whole rows are summed by vectors.
+// vectorFrom is the number of entries from which whole rows are summed by vector operations.
 const vectorFrom = 1 << 16
 
-// moments are those of the columns that have a place in at.
+// moments returns the moments of the columns that have a place in at.
 func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 	x := *c
 	if c.pieces == nil && c.all != nil && len(c.Val) >= vectorFrom {
@@ -254,7 +254,7 @@ func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 		return x.piecesMoments(weight, at, numbers)
 	}
 	all, count := make([]moments, numbers), make([]int, numbers)
-	// visit calls f for the entries of each row, in the order of rows; of whole rows each
+	// visit calls f for the entries of each row, in the order of rows; for whole rows each
 	// processor has its own columns.
 	visit := func(f func(at []int32, col []uint32, val []float64, w float64)) {
 		part := func(lo, hi int) {
@@ -312,7 +312,7 @@ func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 	return all
 }
 
-// scaled is X on the new scale, which has so many entries more.
+// scaled returns X on the new scale, with fill additional entries.
 func (c *Columns) scaled(s *Scaling, fill int) Columns {
 	q := *c
 	if c.pieces != nil {
@@ -373,8 +373,8 @@ func (c *Columns) scaled(s *Scaling, fill int) Columns {
 	return q
 }
 
-// To sets dst to the weights of the standardised columns whose predictor is that of w.
-// As for From and Restore, there may be several blocks of weights, one for each class.
+// To sets dst to the weights of the standardised columns with the same predictor as w. As for From
+// and Restore, there may be several blocks of weights, one for each class.
 func (s *Scaling) To(dst, w []float64) {
 	p := len(s.Scale)
 	for at := 0; at < len(w); at += p {
@@ -393,7 +393,7 @@ func (s *Scaling) To(dst, w []float64) {
 	}
 }
 
-// From sets dst to the weights of the original columns whose predictor is that of w.
+// From sets dst to the weights of the original columns with the same predictor as w.
 func (s *Scaling) From(dst, w []float64) {
 	p := len(s.Scale)
 	for at := 0; at < len(w); at += p {
@@ -409,13 +409,13 @@ func (s *Scaling) From(dst, w []float64) {
 	}
 }
 
-// Restore is the belief g about the standardised columns on the original scale. Where columns
-// were centred, Diagonal and LowRank become Full up to 500 weights, and beyond that LowRank
-// with a column more for each that was centred; else forms stay. An Arrowhead becomes Full, and
-// all forms do where columns were crossed.
+// Restore returns the belief g over the standardised columns on the original scale. If columns were
+// centred, Diagonal and LowRank become Full up to 500 weights, and beyond that LowRank with one
+// more column for each that was centred; otherwise forms stay. An Arrowhead becomes Full, and so do
+// all forms if columns were crossed.
 //
-// Cost: O(p²) for Full: the factor's first row changes, and two sweeps of rotations
-// make it triangular again.
+// Cost: O(p²) for Full: the factor's first row changes, and two sweeps of rotations make it
+// triangular again.
 func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 	n := g.Dim()
 	mean := make([]float64, n)
@@ -447,7 +447,7 @@ func rankOf(g *gauss.Normal) int {
 	return g.F.Cols
 }
 
-// ties is how many of n weights were centred.
+// ties is the number of the n weights that were centred.
 func (s *Scaling) ties(n int) (k int) {
 	for at := 0; at < n; at += len(s.Scale) {
 		for _, c := range s.Shift {
@@ -459,7 +459,7 @@ func (s *Scaling) ties(n int) (k int) {
 	return k
 }
 
-// factor is a Cholesky factor on the original scale.
+// factor returns a Cholesky factor on the original scale.
 func (s *Scaling) factor(l *dense.Matrix) *dense.Matrix {
 	l = l.Clone()
 	p := len(s.Scale)
@@ -483,12 +483,12 @@ func (s *Scaling) factor(l *dense.Matrix) *dense.Matrix {
 	return l
 }
 
-// tied is F of diag(d) - F Fᵀ on the original scale, d being that of g there, to which it
-// adds. A number of variance v that was centred at c is tied to the intercept,
+// tied returns F of diag(d) - F Fᵀ on the original scale, where d is the diagonal of g there, to
+// which it adds. A number of variance v that was centred at c is tied to the intercept,
 //
 //	v (c²  -c; -c  1) = 2 v diag(c², 1) - v (c; 1) (c  1),
 //
-// a column of F for each.
+// with one column of F for each.
 func (s *Scaling) tied(g *gauss.Normal, d []float64) *dense.Matrix {
 	p, rank := len(s.Scale), rankOf(g)
 	f := dense.New(len(d), rank+s.ties(len(d)))
@@ -515,8 +515,8 @@ func (s *Scaling) tied(g *gauss.Normal, d []float64) *dense.Matrix {
 	return f
 }
 
-// triangle makes m, lower triangular but for row lo, which has numbers up to column
-// hi, lower triangular without changing m mᵀ, by rotations of neighbouring columns.
+// triangle makes m, lower triangular except for row lo, which has numbers up to column hi, lower
+// triangular without changing m mᵀ, by rotations of neighbouring columns.
 func triangle(m *dense.Matrix, lo, hi int) {
 	n := m.Rows
 	rotate := func(row, k, from int) {

@@ -271,7 +271,7 @@ func (g *Normal) LogDet() (float64, error) {
 func (g *Normal) Cov(dst *dense.Matrix) {
 	switch g.Form {
 	case Full:
-		// L Lᵀ without the zeros above the diagonal of L, by columns of it
+		// L Lᵀ by blocks of columns of L, whose zeros above the diagonal are left out
 		const some = 288
 		for lo, p := 0, g.L.Rows; lo < p; lo += some {
 			beta := 1.0
