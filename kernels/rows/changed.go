@@ -6,10 +6,9 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// Change is x, a struct, with other values in the place of its columns of a name, without
-// regard to case: of its field, and of the fields that interact. by makes them of each; the
-// field itself, nil where only interactions have it, is returned too. ok is false where x has
-// no such column.
+// Change returns x, a struct, with its columns of this name, regardless of case, replaced by the
+// results of by: its field, and the fields in interactions. It also returns the original field, nil
+// if only interactions have it. ok is false if x has no such column.
 func Change(x Column, name string, by func(Column) Column) (c Column, field Column, ok bool) {
 	if x.Kind() != Struct {
 		return x, nil, false
@@ -30,7 +29,7 @@ func Change(x Column, name string, by func(Column) Column) (c Column, field Colu
 	return out, field, ok
 }
 
-// Part is the column of that name that Change would change, nil for none.
+// Part returns the column of this name that Change would replace, nil for none.
 func Part(x Column, name string) (part Column) {
 	Change(x, name, func(c Column) Column {
 		if part == nil {
@@ -48,7 +47,7 @@ type changed struct {
 
 func (c *changed) Child(k int) Column { return c.kids[k] }
 
-// Shifted is a column of numbers, each with by added.
+// Shifted is a column of numbers with by added to each.
 func Shifted(c Column, by float64) Column { return shifted{c, by} }
 
 type shifted struct {
@@ -65,7 +64,7 @@ func (c shifted) Floats(dst []float64, lo int) {
 	}
 }
 
-// Fixed is a column with one level in every row, in the place of c.
+// Fixed is a column with the same level in every row, in place of c.
 func Fixed(c Column, level string) Column { return fixed{c, kernels.NewText(level)} }
 
 type fixed struct {

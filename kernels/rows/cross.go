@@ -12,29 +12,28 @@ import (
 
 // Term is a feature column, or the interaction of several.
 //
-// A number is the feature `name` with that value; text, BOOLEAN and dates are
-// `name=value` with 1, and a list of text is one such feature an element. A
-// struct, a map, a list of struct(feature, value) or of numbers stands for the
-// features it holds, under their own names; a row where it is NULL is left out.
+// A number is the feature `name` with its value; text, BOOLEAN and dates are `name=value` with 1,
+// and a list of text is one such feature per element. A struct, a map, a list of struct(feature,
+// value) or of numbers stands for the features it holds, under their own names; a row where it is
+// NULL is left out.
 //
-// An interaction, in a struct a field that is itself a struct of the columns that interact,
-// has one feature a row, named after all of its columns, or that field: a:b for
-// numbers, a:b=x:y where some are not (their values joined; a colon or backslash
-// inside a value is escaped by a backslash), its value the product of the
-// numbers. Where one of its columns is NULL it is NULL, of levels beside numbers absent. For a fit
-// that knows the mean of a number that is NULL it is that; for one that learns it is NaN, for which the number's own
-// column stands (kernels.Gaps), where it is one of levels and one number that has a column.
+// An interaction, in a struct a field that is itself a struct of the interacting columns, has one
+// feature per row, named after all of its columns, or that field: a:b for numbers, a:b=x:y if some
+// are not (their values joined; a colon or backslash inside a value is escaped by a backslash). Its
+// value is the product of the numbers. If one of its columns is NULL it is NULL, or absent for
+// levels with numbers. A NULL number is replaced by its mean if the fit knows it. For a fit that
+// learns the means it is NaN, which the number's own column replaces (kernels.Gaps), in an
+// interaction of levels and one number that has a column.
 type Term []Column
 
-// NewTerms returns the encoder of rows whose features are terms, beside those of x
-// where that is not nil.
-// Errors: a column whose type makes no feature.
+// NewTerms returns the encoder of rows whose features are terms and those of x, unless x is nil.
+// Errors: a column whose type cannot be a feature.
 func NewTerms(x Column, terms []Term, w Words) (*Encoder, error) {
 	e := &Encoder{x: x, tail: terms, words: w}
 	return e, e.build()
 }
 
-// addTail adds the terms beside x.
+// addTail adds the terms in addition to x.
 func (e *Encoder) addTail() error {
 	for i, t := range e.tail {
 		if len(t) == 0 || slices.Contains(t, nil) {
@@ -62,7 +61,7 @@ func (e *Encoder) addTail() error {
 	return nil
 }
 
-// column adds the features of a term of one column; it says false where that makes none.
+// column adds the features of a term of one column; false if there are none.
 func (e *Encoder) column(c Column) (ok bool, err error) {
 	what := "column " + c.Name()
 	switch {
@@ -83,7 +82,7 @@ func (e *Encoder) column(c Column) (ok bool, err error) {
 	return e.field(c)
 }
 
-// interaction adds that of parts, the fields of col where it is not nil.
+// interaction adds the interaction of parts, the fields of col unless that is nil.
 func (e *Encoder) interaction(name string, col Column, parts Term) error {
 	for _, c := range parts {
 		switch c.Kind() {
@@ -184,8 +183,8 @@ func (e *Encoder) readCross(t *term) {
 	}
 }
 
-// fills says whether what stands for a number that is missing in t, an interaction of levels and one number, is that
-// of its own column.
+// fills reports whether a missing number in t, an interaction of levels and one number, is replaced
+// by that of the number's own column.
 func (e *Encoder) fills(t *term) bool {
 	numbers, own := 0, 0
 	for _, c := range t.parts {
@@ -200,7 +199,7 @@ func (e *Encoder) fills(t *term) bool {
 	return e.as.fills && numbers == 1 && own == 1
 }
 
-// appendPart appends the level of column c at row r of the block.
+// appendPart appends the level of column c in row r of the block.
 func (e *Encoder) appendPart(text []byte, c Column, r int) []byte {
 	switch c.Kind() {
 	case Text:
@@ -222,7 +221,7 @@ func (e *Encoder) appendPart(text []byte, c Column, r int) []byte {
 	return fmt.Appendf(text, "%v", x[0] != 0)
 }
 
-// appendLevel escapes what separates the values of an interaction.
+// appendLevel appends s with the separators of an interaction's values escaped.
 func appendLevel(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] == ':' || s[i] == '\\' {

@@ -2,15 +2,15 @@ package rows
 
 import "github.com/bglm/bglm/kernels"
 
-// Append encodes rows [lo, hi), numbers their features in d and appends them to b;
-// with intercept feature 0 comes first with 1. Where keep is not nil, only rows i
-// with keep[i-lo] count, and leave names in d.
+// Append encodes rows [lo, hi), numbers their features in d and appends them to b; with intercept,
+// feature 0 comes first with value 1. If keep is not nil, only rows i with keep[i-lo] are encoded
+// and add names to d.
 //
-// Rows that all have the same features, in a batch without rows, become a batch of
-// Shared features.
+// If all rows have the same features and the batch has no rows yet, it becomes a batch of Shared
+// features.
 //
-// Errors: the dictionary's limit; ErrValue for the first row with a value that is
-// not finite, which does not count and is not in the batch.
+// Errors: the dictionary's limit; ErrValue for the first encoded row with a value that is not
+// finite, which is not in the batch.
 func (e *Encoder) Append(lo, hi int, d *kernels.Dict, intercept bool, keep []bool, b *kernels.Batch) error {
 	if e.dict != d {
 		e.attach(d)
@@ -29,7 +29,7 @@ func (e *Encoder) Append(lo, hi int, d *kernels.Dict, intercept bool, keep []boo
 	return nil
 }
 
-// attach points the terms at the columns of d.
+// attach binds the terms to the columns of d.
 func (e *Encoder) attach(d *kernels.Dict) {
 	e.dict = d
 	own := e.cols == nil || d.Use(e.cols)
@@ -46,7 +46,7 @@ func (e *Encoder) attach(d *kernels.Dict) {
 	}
 }
 
-// ensure loads a block with row from, and returns where the rows up to hi end in it.
+// ensure loads a block with row from, and returns the end of the rows up to hi in it.
 func (e *Encoder) ensure(from, hi int) int {
 	if from < e.lo || from >= e.hi {
 		e.load(from, from+min(e.ahead(from), max(hi-from, 1)))
@@ -61,7 +61,7 @@ func (e *Encoder) Load(from, n int) {
 	}
 }
 
-// ahead is how many rows to read from row i on: fewer of those with many entries.
+// ahead is the number of rows to read from row i on: fewer if they have many entries.
 func (e *Encoder) ahead(i int) int {
 	entries := 0
 	for k := range e.terms {
@@ -73,8 +73,7 @@ func (e *Encoder) ahead(i int) int {
 	return min(block, max(entriesAhead/max(entries, 1), 16))
 }
 
-// Bad calls f for each of the rows [lo, hi) that have a value that is not
-// finite, with what is wrong.
+// Bad calls f for each of the rows [lo, hi) with a value that is not finite, with its error.
 func (e *Encoder) Bad(lo, hi int, f func(row int, err error)) {
 	for from := lo; from < hi; {
 		to := e.ensure(from, hi)
@@ -87,7 +86,7 @@ func (e *Encoder) Bad(lo, hi int, f func(row int, err error)) {
 	}
 }
 
-// block encodes rows [lo, hi) of the block that is loaded.
+// block encodes rows [lo, hi) of the loaded block.
 func (e *Encoder) block(lo, hi int, d *kernels.Dict, intercept bool, keep []bool, b *kernels.Batch) error {
 	first := -1
 	for k, x := range e.faults {
@@ -118,7 +117,7 @@ func (e *Encoder) block(lo, hi int, d *kernels.Dict, intercept bool, keep []bool
 	return nil
 }
 
-// find looks the names of rows [lo, hi) up and says whether d knows them all.
+// find looks up the names of rows [lo, hi) and reports whether d has them all.
 func (e *Encoder) find(t *term, lo, hi int, d *kernels.Dict) bool {
 	if !t.several() {
 		if t.numeric() {
@@ -129,7 +128,7 @@ func (e *Encoder) find(t *term, lo, hi int, d *kernels.Dict) bool {
 	a, z := t.off[lo], t.off[hi]
 	switch {
 	case t.kind == dense:
-		base, ok := d.DenseBase(t.wide) // where they are there already, numbers follow one another
+		base, ok := d.DenseBase(t.wide) // if they exist already, their numbers are consecutive
 		if !ok {
 			for k := a; k < z; k++ {
 				t.id[k] = kernels.Missing
@@ -149,7 +148,7 @@ func (e *Encoder) find(t *term, lo, hi int, d *kernels.Dict) bool {
 	return d.FindTexts(t.id[a:z], t.named, t.t[a:z])
 }
 
-// all says whether the rows [lo, hi) that have an entry have a number.
+// all reports whether all rows of [lo, hi) that have an entry have a feature number.
 func (t *term) all(lo, hi int) bool {
 	if len(t.miss) == 0 {
 		return false
@@ -162,7 +161,7 @@ func (t *term) all(lo, hi int) bool {
 	return true
 }
 
-// findName looks up the one name of a column of numbers.
+// findName looks up the single name of a numeric column.
 func (e *Encoder) findName(t *term, lo, hi int, d *kernels.Dict) bool {
 	var id [1]uint32
 	d.FindTexts(id[:], kernels.Names, []kernels.Text{t.text})
@@ -176,8 +175,8 @@ func (e *Encoder) findName(t *term, lo, hi int, d *kernels.Dict) bool {
 	return id[0] != kernels.Missing
 }
 
-// addNew numbers the names that are not in d yet, in the order of the rows and
-// of the features in a row.
+// addNew numbers the names that are not in d yet, in the order of the rows and of the features in a
+// row.
 func (e *Encoder) addNew(lo, hi int, keep []bool, d *kernels.Dict) (err error) {
 	for r := lo; r < hi; r++ {
 		if keep != nil && !keep[r-lo] || !e.here(r) {
@@ -243,7 +242,7 @@ func (e *Encoder) addSeveral(t *term, r int, d *kernels.Dict) (err error) {
 	return nil
 }
 
-// Alike says whether rows may all have the same features: numbers alone have.
+// Alike reports whether rows may all have the same features: only with numbers alone.
 func (e *Encoder) Alike() bool {
 	for k := range e.terms {
 		if t := &e.terms[k]; t.kind != number && t.kind != dense {
@@ -253,9 +252,8 @@ func (e *Encoder) Alike() bool {
 	return !e.dups
 }
 
-// together makes rows [lo, hi), which are loaded, a batch of shared features that are all
-// of d's in their order, and says false where they are not. Without learn d is not
-// changed.
+// together makes rows [lo, hi), which are loaded, a batch of shared features that are exactly those
+// of d in their order, and returns false if they are not. Without learn d is not changed.
 func (e *Encoder) together(lo, hi int, d *kernels.Dict, intercept, learn bool, b *kernels.Batch) bool {
 	if !learn && e.cols != nil && !d.Uses(e.cols) {
 		return false
@@ -266,7 +264,7 @@ func (e *Encoder) together(lo, hi int, d *kernels.Dict, intercept, learn bool, b
 	lo, hi = lo-e.lo, hi-e.lo
 	for k := range e.terms {
 		if t := &e.terms[k]; len(t.miss) > 0 || len(t.lack) > 0 {
-			return false // rows that lack a value have features of their own
+			return false // rows that lack a value have other features
 		}
 		if !e.find(&e.terms[k], lo, hi, d) && !learn {
 			return false
@@ -291,8 +289,8 @@ var ones = func() (one [block]float64) {
 	return one
 }()
 
-// share makes b a batch of shared features where rows [lo, hi) all have the same:
-// only numbers, or one list of numbers of one length.
+// share makes b a batch of shared features if rows [lo, hi) all have the same: only numbers, or one
+// list of numbers of one length.
 func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 	if len(e.present) > 0 || len(e.terms) == 0 || hi-lo < 2 {
 		return false
@@ -310,7 +308,7 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 			return false
 		}
 		for r := lo; r < hi; r++ {
-			// A row without its whole list has lost entries that were NULL.
+			// A row without its whole list has lost NULL entries.
 			if t.off[r+1]-t.off[r] != w || t.i[t.off[r+1]-1] != int64(w) {
 				return false
 			}
@@ -355,7 +353,7 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 		}
 		return true
 	}
-	const some = 32 // rows whose lines of memory stay at hand
+	const some = 32 // rows whose cache lines stay near
 	for from := lo; from < hi; from += some {
 		rows := b.Value[(from-lo)*w+at:]
 		for k := range e.terms {
@@ -432,7 +430,7 @@ func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool,
 	}
 }
 
-// emitLacks adds what says of row r that numbers of its list are NULL.
+// emitLacks adds the indicators of NULL numbers in the list of row r.
 func (e *Encoder) emitLacks(t *term, r int, d *kernels.Dict, b *kernels.Batch) {
 	if e.as.missing != "indicator" {
 		return
@@ -450,7 +448,7 @@ func (e *Encoder) emitLacks(t *term, r int, d *kernels.Dict, b *kernels.Batch) {
 	}
 }
 
-// full says whether every row has every entry.
+// full reports whether every row has every entry.
 func (e *Encoder) full() bool {
 	for k := range e.terms {
 		if len(e.terms[k].miss) > 0 {
@@ -460,7 +458,7 @@ func (e *Encoder) full() bool {
 	return len(e.present) == 0
 }
 
-// emitFixed assembles rows of one entry a term, a column at a time.
+// emitFixed assembles rows with one entry per term, one column at a time.
 func (e *Encoder) emitFixed(lo, hi int, intercept bool, b *kernels.Batch) {
 	at, w := len(b.Feature), len(e.terms)
 	if intercept {
@@ -498,7 +496,7 @@ func (e *Encoder) emitFixed(lo, hi int, intercept bool, b *kernels.Batch) {
 	}
 }
 
-// grow makes s longer by n entries of any value.
+// grow extends s by n entries of arbitrary value.
 func grow[T any](s []T, n int) []T {
 	if len(s)+n > cap(s) {
 		return append(s, make([]T, n)...)

@@ -13,46 +13,46 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// block is how many rows are read ahead at most, and entriesAhead about how many
-// entries of theirs: they stay in the near caches.
+// block is the most rows that are read ahead, and entriesAhead about the most entries of theirs:
+// they stay in the near caches.
 const (
 	block        = 512
 	entriesAhead = 8192
 )
 
-// Encoder numbers the features of rows, a block of them at a time: a column is
-// read as a whole, its names are hashed and looked up together, then the rows are
-// assembled from the numbers. It is used by one goroutine at a time.
+// Encoder numbers the features of rows, one block of them at a time: a column is read as a whole,
+// its names are hashed and looked up together, then the rows are assembled from the numbers. It is
+// used by one goroutine at a time.
 //
-// New names are numbered in the order of the rows and of the features in a row, so
-// that numbers do not depend on how the rows were cut.
+// New names are numbered in the order of the rows and of the features in a row, so that numbers do
+// not depend on how the rows are divided into blocks.
 type Encoder struct {
-	x     Column // nil for none; tail stands beside it
+	x     Column // nil for none; tail is in addition to it
 	tail  []Term
 	what  string
 	words Words
 	as    reading
-	met   []bool // by column of as.known: a term reads it
+	met   []bool // by column of as.known: whether a term reads it
 	index index  // of as.known
 	built bool
-	taken bool   // a column of numbers has the intercept's name
-	twice error  // of two columns that make features of one name
-	owned *owned // names that keys may not have, nil for none
+	taken bool   // a numeric column has the intercept's name
+	twice error  // for two columns with features of one name
+	owned *owned // names that keys must not have, nil for none
 
-	meetings []meeting // columns of levels whose features can meet
+	meetings []meeting // columns of levels whose features can coincide
 
-	null   []Column // a row is NULL where one of them is
+	null   []Column // a row is NULL if one of them is
 	terms  []term
 	cols   *kernels.Columns
-	schema *kernels.Schema // nil where the rows are open
+	schema *kernels.Schema // nil if the rows are open
 	key    string          // of schema
-	wider  *kernels.Schema // with the places of a list beside it
+	wider  *kernels.Schema // with the places of an additional list
 	dups   bool            // a row can name a feature twice, the intercept included
-	wide   bool            // terms hold several entries a row
+	wide   bool            // terms have several entries per row
 
 	lo, hi int // rows that are loaded
 	faults []fault
-	dict   *kernels.Dict // whose numbers codes have
+	dict   *kernels.Dict // whose numbers the terms have
 
 	seen    kernels.Scratch
 	buf     []byte
@@ -61,7 +61,7 @@ type Encoder struct {
 	present []bool
 }
 
-// fault is what is wrong with a row.
+// fault is an error in a row.
 type fault struct {
 	row int
 	err error
@@ -94,61 +94,61 @@ const (
 	dense              // features 1..d
 )
 
-// term is a column, or an interaction of several, and what was read of it.
+// term is a column or an interaction, with the values read from it.
 type term struct {
 	kind  kind
 	name  string
 	col   Column
-	entry Column         // of pairs: the struct, whose NULLs count
+	entry Column         // of pairs: the struct, which may be NULL
 	key   Column         // elements of levels and names, keys of pairs
 	val   Column         // values of pairs and dense
 	parts []Column       // of an interaction
-	named kernels.Column // what its texts belong to; Names where whole
+	named kernels.Column // the column of its texts; Names if whole
 	text  kernels.Text   // number, and cross without levels: the name
-	whole bool           // the column's name holds '=': texts are whole names
+	whole bool           // the column's name contains '=': texts are whole names
 	ints  bool           // keys are numbers
-	exact bool           // of this block: keys are in int, not text
+	exact bool           // of this block: keys are in i, not t
 	wide  int            // of this block: the longest list
 
 	*buffers
-	view []float64 // of numbers: they themselves, where the column has them as such
+	view []float64 // of numbers: the column's memory, if it is Viewed
 
 	label  []label // of codes
 	column kernels.Column
 
 	place  int          // in the schema, -1 for none
 	null   kernels.Text // the feature of rows without a value
-	twin   bool         // which is the name of a column of numbers, too
-	nullID uint32       // its number
+	twin   bool         // null is also the name of a numeric column
+	nullID uint32       // number of null
 	gaps   []uint32     // of dense: the numbers of these features, by place
-	lack   []lack       // of dense: entries that are NULL; of cross: rows where a number is, for which its own column stands
+	lack   []lack       // of dense: entries that are NULL; of cross: rows where a number is NULL that its own column replaces
 }
 
-// lack is a number of a list that is NULL: entry at of row r, and its place from 0.
+// lack is a NULL number of a list: entry at of row r, and its place from 0.
 type lack struct{ r, place, at int }
 
-// buffers hold what was read of a term.
+// buffers hold the values read from a term.
 type buffers struct {
-	miss []bool // of a single entry: row has none; empty for none at all
+	miss []bool // of a single entry: whether a row has none; empty if all have one
 	off  []int  // of several: entries off[r] to off[r+1]
 	t    []kernels.Text
 	i    []int64
 	x    []float64
 	id   []uint32
 
-	run, upto int // entries of i before upto are 1 to run, again and again
+	run, upto int // entries of i before upto are 1 to run, repeated
 }
 
-// spare buffers: an encoder lives as long as a chunk of rows, and fresh ones would
-// cost more than the reading.
+// spare buffers: an encoder lives as long as a chunk of rows, and new ones would cost more than
+// reading.
 var spare = sync.Pool{New: func() any { return new(buffers) }}
 
-const spareLimit = 1 << 20 // entries of buffers worth keeping
+const spareLimit = 1 << 20 // the most entries of buffers worth keeping
 
 // spareTerms is memory for terms, cleared.
 var spareTerms sync.Pool
 
-// Release gives the encoder's memory to later ones; it is of no use afterwards.
+// Release returns the encoder's memory for reuse; the encoder is unusable afterwards.
 func (e *Encoder) Release() {
 	for k := range e.terms {
 		b := e.terms[k].buffers
@@ -166,7 +166,7 @@ func (e *Encoder) Release() {
 	e.Forget()
 }
 
-// numbers are those of the rows that were read.
+// numbers returns the numbers of the rows read.
 func (t *term) numbers() []float64 {
 	if t.view != nil {
 		return t.view
@@ -174,7 +174,7 @@ func (t *term) numbers() []float64 {
 	return t.x
 }
 
-// label is the text of a code, made when it is first seen.
+// label is the text of a code, created when it is first seen.
 type label struct {
 	text  kernels.Text
 	known bool
@@ -182,35 +182,34 @@ type label struct {
 
 func (t *term) several() bool { return t.kind >= levels }
 
-// holds says whether the term has features under their own names.
+// holds reports whether the term has features under their own names.
 func (t *term) holds() bool { return t.kind >= names }
 
-// Words are the types that are allowed, as the user knows them, for errors.
+// Words are the allowed types in the user's terms, for errors.
 type Words struct {
 	Containers string // what x can be
 	Struct     string // columns side by side
 	Contents   string // what a column of it can be
 	Key        string // what the name of a feature can be
-	Missing    string // a place without a value
+	Missing    string // a missing value
 
-	// Moments is what to write of a timestamp, by the name of its column.
+	// Moments returns advice for a timestamp, by the name of its column.
 	Moments func(name string) string
 }
 
-// NewEncoder returns the encoder of the rows whose features are x: a struct of
-// named columns, a map, a list of struct(feature, value), of text or of numbers;
-// what names it in errors.
+// NewEncoder returns the encoder of the rows whose features are x: a struct of named columns, a
+// map, a list of struct(feature, value), of text or of numbers; what names it in errors.
 // Errors: another type.
 func NewEncoder(x Column, what string, w Words) (*Encoder, error) {
 	e := &Encoder{x: x, what: what, words: w}
 	return e, e.build()
 }
 
-// NewScoring is NewEncoder of rows for fits that are given to Score before the first one is
-// read: columns that they do not know are ignored.
+// NewScoring is NewEncoder for rows of fits that are passed to Score before the first row is read:
+// columns that the fits do not know are ignored.
 func NewScoring(x Column, what string, w Words) *Encoder { return &Encoder{x: x, what: what, words: w} }
 
-// build makes the terms.
+// build creates the terms.
 func (e *Encoder) build() error {
 	e.Release()
 	e.null, e.cols, e.schema, e.dups, e.wide = e.null[:0], nil, nil, false, false
@@ -249,9 +248,8 @@ func (e *Encoder) build() error {
 	return nil
 }
 
-// container adds the features that x holds; it says false where x is no
-// container. Where x is all that rows have, alone, lists of text count as one, and what a map
-// does not have is absent.
+// container adds the features that x holds; false if x is no container. alone says that x is all
+// that rows have: lists of text are then containers too, and features that a map lacks are absent.
 func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 	bad := func(why string) error {
 		return fmt.Errorf("%s is %s%s; allowed: %s", what, x.Type(), why, e.words.Containers)
@@ -294,7 +292,7 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 		c := x.Child(0)
 		switch c.Kind() {
 		case Null:
-			if e.as.places > 0 { // the list has too few numbers, whatever their type
+			if e.as.places > 0 { // the list is too short, whatever its type
 				e.claimPlaces()
 				e.add(term{kind: dense, col: x, val: noNumbers{c}})
 				return true, nil
@@ -328,7 +326,7 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 	return false, nil
 }
 
-// pairOf is the fields of a struct(feature, value), nil for one that is not there.
+// pairOf returns the fields of a struct(feature, value), nil for a missing one.
 func pairOf(c Column) (feature, value Column) {
 	for i := range c.Children() {
 		switch f := c.Child(i); {
@@ -341,8 +339,8 @@ func pairOf(c Column) (feature, value Column) {
 	return feature, value
 }
 
-// nested adds the features of a map or a list that stands beside columns, c; it says false where c is
-// a column itself. A row is NULL where c is, as where it is all that rows have.
+// nested adds the features of a map or list c that is one of several columns; false if c is an
+// ordinary column. A row is NULL if c is, as if c were all that rows have.
 func (e *Encoder) nested(c Column, what string) (bool, error) {
 	at := e.index.fold(c.Name())
 	if !holds(c, at >= 0 && e.as.known[at].Kind == kernels.FeaturesColumn) {
@@ -367,8 +365,8 @@ func (e *Encoder) nested(c Column, what string) (bool, error) {
 	return ok, err
 }
 
-// holds says whether c has several features of one row under their own names; known that a fit has
-// learnt it so, which tells where its type does not.
+// holds reports whether c has several features per row under their own names; known says that a fit
+// has learnt it so, which decides if its type does not.
 func holds(c Column, known bool) bool {
 	switch c.Kind() {
 	case Map:
@@ -380,7 +378,7 @@ func holds(c Column, known bool) bool {
 	return known && c.Kind() == Null
 }
 
-// CheckPoints reports features that cannot be points, which are lists of numbers; what
+// CheckPoints returns an error for features that cannot be points, which are lists of numbers; what
 // names them.
 func CheckPoints(x Column, what string) error {
 	if x.Kind() == Null || x.Kind() == List && (x.Child(0).Kind() == Number || x.Child(0).Kind() == Null) {
@@ -389,7 +387,7 @@ func CheckPoints(x Column, what string) error {
 	return fmt.Errorf("%s is %s; a Gaussian process takes a list of numbers", what, x.Type())
 }
 
-// points calls f with the numbers of each row that is kept, or with what is wrong there.
+// points calls f with the numbers of each row that is kept, or with the row's error.
 // Errors: those of CheckPoints.
 func (e *Encoder) points(lo, hi int, keep []bool, f func(r int, x []float64, err error)) error {
 	x := e.null[0]
@@ -406,8 +404,8 @@ func (e *Encoder) points(lo, hi int, keep []bool, f func(r int, x []float64, err
 	return nil
 }
 
-// Point is the numbers of row i of a list, valid until the next call.
-// Errors: a place without a number.
+// Point returns the numbers of row i of a list, valid until the next call.
+// Errors: a missing number.
 func (e *Encoder) Point(i int) ([]float64, error) {
 	x := e.null[0]
 	a, b := x.Span(i)
@@ -424,7 +422,7 @@ func (e *Encoder) Point(i int) ([]float64, error) {
 	return e.at, nil
 }
 
-// field adds a named column; it says false where that makes no feature.
+// field adds a named column; false if it cannot be a feature.
 func (e *Encoder) field(c Column) (bool, error) {
 	if c.Kind() == Struct {
 		parts := make(Term, c.Children())
@@ -503,7 +501,7 @@ func (e *Encoder) add(t term) {
 	e.terms = append(e.terms, t)
 }
 
-// done closes the list of terms.
+// done completes the list of terms.
 func (e *Encoder) done() {
 	var cols, numbers []string
 	if !e.as.open {
@@ -530,7 +528,7 @@ func (e *Encoder) done() {
 	}
 }
 
-// split says whether the term's names are column=value with a column of their own.
+// split reports whether the term's names are column=value with a column of their own.
 func (t *term) split() bool {
 	switch t.kind {
 	case level, day, coded, levels:
@@ -545,10 +543,10 @@ func (t *term) hasLevels() bool {
 	return slices.ContainsFunc(t.parts, func(c Column) bool { return c.Kind() != Number })
 }
 
-// numeric says whether the term is one number a row.
+// numeric reports whether the term is one number per row.
 func (t *term) numeric() bool { return t.kind == number || t.kind == cross && !t.hasLevels() }
 
-// mixed says whether the term is an interaction of levels and numbers.
+// mixed reports whether the term is an interaction of levels and numbers.
 func (t *term) mixed() bool {
 	return t.hasLevels() && slices.ContainsFunc(t.parts, func(c Column) bool { return c.Kind() == Number })
 }
@@ -569,14 +567,14 @@ func cloneAll(s []string) []string {
 	return out
 }
 
-// Columns are the columns that the names of the features begin with, nil for none:
-// the same for encoders of the same ones.
+// Columns returns the columns that begin the names of features, nil for none; encoders of the same
+// columns share them.
 func (e *Encoder) Columns() *kernels.Columns { return e.cols }
 
-// Schema is the columns of the rows, nil where they are open.
+// Schema returns the columns of the rows, nil if they are open.
 func (e *Encoder) Schema() *kernels.Schema { return e.schema }
 
-// Null says whether row i has no features at all: x is NULL.
+// Null reports whether row i has no features at all: x is NULL.
 func (e *Encoder) Null(i int) bool {
 	for _, c := range e.null {
 		if c.Null(i) {
@@ -616,10 +614,10 @@ func (e *Encoder) load(lo, hi int) {
 	e.refuseMeetings()
 }
 
-// Forget drops what was loaded: the columns or the dictionary are others now.
+// Forget drops what was loaded, after a change of the columns or the dictionary.
 func (e *Encoder) Forget() { e.lo, e.hi, e.dict = 0, 0, nil }
 
-// fault notes that row r of the block is bad; the first thing found in a row stays.
+// fault records that row r of the block is bad; the first error of a row stays.
 func (e *Encoder) fault(r int, err error) {
 	for _, f := range e.faults {
 		if f.row == r {
@@ -629,7 +627,7 @@ func (e *Encoder) fault(r int, err error) {
 	e.faults = append(e.faults, fault{r, err})
 }
 
-// here says whether row r of the block has features at all.
+// here reports whether row r of the block has features at all.
 func (e *Encoder) here(r int) bool { return len(e.present) == 0 || e.present[r] }
 
 func (e *Encoder) read(t *term) {
@@ -647,7 +645,7 @@ func (e *Encoder) read(t *term) {
 		}
 	}
 	defer e.refuse(t)
-	if t.kind != cross && t.col.Kind() == Null { // of a known column: all are missing
+	if t.kind != cross && t.col.Kind() == Null { // a known column: all are missing
 		t.x, t.t, t.miss = resize(t.x, n), resize(t.t, n), resize(t.miss, n)
 		clear(t.t)
 		for r := range n {
@@ -704,7 +702,7 @@ func (e *Encoder) read(t *term) {
 	}
 }
 
-// value is the text of a level, the whole name where the column's name holds '='.
+// value is the text of a level, or the whole name if the column's name contains '='.
 func (t *term) value(b []byte) kernels.Text {
 	if t.whole {
 		return kernels.NewText(t.name + "=" + string(b))
@@ -712,7 +710,7 @@ func (t *term) value(b []byte) kernels.Text {
 	return kernels.CopyText(b)
 }
 
-// readCodes turns codes into the texts of their labels, each made once.
+// readCodes turns codes into the texts of their labels, each created once.
 func (e *Encoder) readCodes(t *term) {
 	t.t = resize(t.t, e.hi-e.lo)
 	if t.col.Kind() == Bool {
@@ -825,7 +823,7 @@ func (e *Encoder) readSeveral(t *term) {
 	}
 }
 
-// beginSeveral makes room for the block's rows of t, and notes which of them are NULL.
+// beginSeveral allocates the block's rows of t, and records which of them are NULL.
 func (e *Encoder) beginSeveral(t *term) {
 	n := e.hi - e.lo
 	t.off = resize(t.off, n+1)
@@ -853,11 +851,11 @@ func (e *Encoder) findInfinite(t *term, r, at, end int) {
 	}
 }
 
-// number makes the entries from at on 1 to m, as they may be already.
+// number sets the m entries from at on to 1 to m, unless they are that already.
 func (t *term) number(at, m int) {
 	end := at + m
 	if cap(t.i) < end {
-		t.upto = min(t.upto, at) // what is beyond is not copied
+		t.upto = min(t.upto, at) // entries beyond are not copied
 	}
 	t.i = slices.Grow(t.i, m)[:end]
 	again := m == t.run && at <= t.upto && at%m == 0
@@ -877,7 +875,7 @@ func (t *term) number(at, m int) {
 	}
 }
 
-// keyOf is the name of entry k, for an error.
+// keyOf returns the name of entry k, for an error.
 func (e *Encoder) keyOf(t *term, k int) string {
 	if t.exact || t.kind == dense {
 		return fmt.Sprint(t.i[k])
@@ -885,7 +883,7 @@ func (e *Encoder) keyOf(t *term, k int) string {
 	return t.t[k].String()
 }
 
-// intsAsTexts gives up the keys as numbers from entry at on: one does not fit.
+// intsAsTexts converts the keys before entry at to texts: one is too large for an int64.
 func (e *Encoder) intsAsTexts(t *term, at int) {
 	t.exact = false
 	for _, v := range t.i[:at] {
@@ -904,7 +902,7 @@ func (e *Encoder) appendIntTexts(t *term, lo, hi int) {
 	}
 }
 
-// drop closes the gaps of entries that are NULL, from at on, and returns the end.
+// drop removes NULL entries from at on, and returns the new end.
 func (t *term) drop(at, lo, hi int) int {
 	t.upto = min(t.upto, at)
 	end := at

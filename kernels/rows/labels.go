@@ -9,19 +9,19 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// Sized is a Column that knows how many entries it has.
+// Sized is a Column that knows its number of entries.
 type Sized interface{ Entries() int }
 
-// readAhead is how many texts an error looks at.
+// readAhead is the number of texts that are inspected for an error message.
 const readAhead = 100_000
 
-// Advised is a Column that can say in its system's words how to make numbers of texts.
+// Advised is a Column that can say in its system's terms how to convert texts to numbers.
 type Advised interface {
 	Advice(m *kernels.Mixed) string
 }
 
-// howToRead says of a column of texts, where numbers were learnt, what these are and how to make
-// numbers of them.
+// howToRead says, for a column of texts where a fit has learnt numbers, what the texts are and how
+// to convert them to numbers.
 func howToRead(c Column, kind string) string {
 	s, ok := c.(Sized)
 	if !ok || kind != kernels.NumberColumn || c.Kind() != Text {
@@ -47,18 +47,18 @@ func howToRead(c Column, kind string) string {
 	return "; " + m.Reading()
 }
 
-// shown is how many values of a response an error quotes.
+// shown is the number of values of a response that an error quotes.
 const shown = 3
 
-// Labels are the values of a response y that is text: all up to a few, sorted.
+// Labels are the values of a response y that is text: all if they are few, sorted.
 type Labels struct {
-	Found   string         // the first of them, for a message; "" for none
+	Found   string         // the first values, for a message; "" for none
 	Numbers bool           // all are numbers as text
-	Mixed   *kernels.Mixed // all but words that stand for no value, or but a few
-	One     string         // of at most two that are not numbers, the last
+	Mixed   *kernels.Mixed // all are numbers, except words for missing values or a few others
+	One     string         // the last value, if there are at most two that are not numbers
 }
 
-// LabelsOf are the labels among values, which may be those of some rows.
+// LabelsOf returns the labels among values, which may be those of some rows only.
 func LabelsOf(values iter.Seq[string]) (l Labels) {
 	if m, named := kernels.TextNumbers("y", values); named {
 		return Labels{Found: strings.TrimPrefix(m.Reading(), "its texts are "), Mixed: m}
@@ -99,7 +99,7 @@ func LabelsOf(values iter.Seq[string]) (l Labels) {
 	return l
 }
 
-// Quote is a text in quotation marks, at most 40 bytes of it.
+// Quote returns a text in quotation marks, at most 40 bytes of it.
 func Quote(v string) string {
 	if len(v) > 40 {
 		v = strings.ToValidUTF8(v[:40], "") + "..."

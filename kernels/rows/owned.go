@@ -9,18 +9,18 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// owned are the names of the features of columns, which the keys of a map or a list beside
-// them may not have: the two would be one feature.
+// owned are the names of the features of columns, which keys of a map or a list in the same rows
+// must not have: the two would be one feature.
 type owned struct {
-	of     map[kernels.Text]string // the column, by the name of its number or of its missing values
+	of     map[kernels.Text]string // the column, by the name of its number or of its missing-value indicator
 	ints   map[int64]string        // those of them that are whole numbers
-	levels []string                // of columns: what the names of their levels begin with
+	levels []string                // the prefixes, without '=', of the names of columns' levels
 	dense  *term                   // the list of numbers, whose places are names; nil for none
-	maybe  [64]uint64              // by a hash of length and beginning: whether of may have it
+	maybe  [64]uint64              // by a hash of length and first bytes: whether of may have the name
 	first  [256]bool               // first bytes of levels, and of places
 }
 
-// findOwned is what the columns beside keys own, nil where there are none of both.
+// findOwned returns the names of the columns' features, nil unless there are both keys and columns.
 func (e *Encoder) findOwned() *owned {
 	keys := func(t term) bool { return t.kind == pairs }
 	if !slices.ContainsFunc(e.terms, keys) || !slices.ContainsFunc(e.terms, func(t term) bool { return !keys(t) }) {
@@ -59,7 +59,7 @@ func (o *owned) add(name, column string) {
 	o.maybe[h>>6] |= 1 << (h & 63)
 }
 
-// text says what has the name t already, "" for nothing.
+// text returns what already has the name t, "" for nothing.
 func (o *owned) text(t *kernels.Text) string {
 	h := t.Lo * 0x9e3779b97f4a7c15 >> 52
 	if o.maybe[h>>6]&(1<<(h&63)) != 0 {
@@ -95,8 +95,8 @@ func (o *owned) int(n int64) string {
 	return ""
 }
 
-// refuseOwned faults the rows with a key that is the name of a feature of a column beside it,
-// where the columns are those of a fit.
+// refuseOwned reports a fault for rows with a key that is the name of a feature of another column,
+// if the columns are those of a fit.
 func (e *Encoder) refuseOwned() {
 	if e.owned == nil || !e.as.learns && e.as.known == nil {
 		return
@@ -124,15 +124,15 @@ func (e *Encoder) refuseOwned() {
 	}
 }
 
-// meeting is a column of levels and another one, whose name begins with the first one's and
-// '=': a level of the first that begins with rest can be a feature of the other.
+// meeting is a column of levels and another one whose name begins with the first one's and '=': a
+// level of the first that begins with rest can be a feature of the other.
 type meeting struct {
 	of, with *term
-	rest     string // of the texts of of, before the '=' of with
+	rest     string // prefix of texts of of, before the '=' of with
 }
 
-// findMeetings are the columns of levels whose features can meet, none unless one of them has a
-// name with '='.
+// findMeetings returns the columns of levels whose features can coincide, none unless one of them
+// has a name with '='.
 func (e *Encoder) findMeetings() []meeting {
 	var all []meeting
 	for k := range e.terms {
@@ -155,7 +155,7 @@ func (e *Encoder) findMeetings() []meeting {
 	return all
 }
 
-// refuseMeetings faults the rows with a level that can be a feature of another column, too.
+// refuseMeetings reports a fault for rows with a level that may also be a feature of another column.
 func (e *Encoder) refuseMeetings() {
 	for _, m := range e.meetings {
 		row := 0

@@ -12,14 +12,13 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Layout is what the columns of a Source are, so that its rows can be kept as bytes: a
-// few rows of each of many fits take tens of bytes so, where a fit takes thousands. It is
-// safe for many goroutines.
+// Layout describes the columns of a Source, so that its rows can be kept as bytes: the few rows of
+// each of many fits then need tens of bytes, where a fit needs thousands. It is safe for concurrent
+// use.
 //
-// A row is its columns one after the other: the response, those of weight, offset, trials
-// and time that there are, then the features. An entry is 0 for NULL, else 1 and its value:
-// eight bytes of a number, a length and as many bytes or entries of a text or list, the
-// fields of a struct.
+// A row is its columns one after the other: the response, those of weight, offset, trials and time
+// that exist, then the features. An entry is 0 for NULL, otherwise 1 and its value: eight bytes for
+// a number, a length and as many bytes or entries for a text or list, the fields of a struct.
 type Layout struct {
 	has     [4]bool // weight, offset, trials, time
 	cols    []shape
@@ -28,7 +27,7 @@ type Layout struct {
 	readers sync.Pool
 }
 
-// shape is what a column is.
+// shape describes a column.
 type shape struct {
 	kind    Kind
 	name    string
@@ -38,7 +37,7 @@ type shape struct {
 	labels  *labels // of a Coded column
 }
 
-// labels are those of codes as far as they are known.
+// labels are the labels of codes as far as they are known.
 type labels struct {
 	mu   sync.RWMutex
 	text []string
@@ -47,7 +46,7 @@ type labels struct {
 // layouts are shared by all rows of the same columns.
 var layouts shared[Layout]
 
-// Layout is the layout of the rows of s, one for all of the same columns; nil where they
+// Layout returns the layout of the rows of s, the same for all with the same columns; nil if they
 // cannot be packed.
 func (s *Source) Layout() *Layout {
 	if s.X == nil || s.X.x == nil || s.Y == nil || s.X.tail != nil || s.Need != nil || s.Check {
@@ -84,7 +83,7 @@ func (s *Source) columns(visit func(c Column) bool) {
 	visit(s.X.x)
 }
 
-// shapeOf is the shape of c, which key has too then; false where c holds what cannot be packed.
+// shapeOf returns the shape of c, which it appends to key; false if c holds values that cannot be packed.
 func shapeOf(c Column, key *[]byte) (s shape, ok bool) {
 	s = shape{kind: c.Kind(), name: strings.Clone(c.Name()), typ: strings.Clone(c.Type()), integer: c.Kind() == Number && c.Integer()}
 	*key = append(*key, byte(s.kind), byte(c.Children()))
@@ -112,8 +111,8 @@ type Packer struct {
 	t [1]kernels.Text
 }
 
-// Pack appends rows [lo, hi) of s, whose layout is l, to data, which it leaves as it is where
-// one of them cannot be packed or more than limit bytes would come of it.
+// Pack appends rows [lo, hi) of s, whose layout is l, to data. It leaves data unchanged if one of
+// them cannot be packed or the result would exceed limit bytes.
 func (p *Packer) Pack(l *Layout, data []byte, s *Source, lo, hi, limit int) (packed []byte, ok bool) {
 	packed = data
 	for i := lo; i < hi; i++ {
@@ -187,10 +186,10 @@ func (p *Packer) entry(data []byte, s *shape, c Column, i, limit int) ([]byte, b
 	return data, false
 }
 
-// maxCodes bounds the labels that a layout keeps.
+// maxCodes limits the labels that a layout keeps.
 const maxCodes = 1 << 16
 
-// learn makes the label of a code known; false where it is another here than it was.
+// learn records the label of a code; false if it differs from the one recorded before.
 func (l *labels) learn(c Column, code int) bool {
 	if code < 0 || code >= maxCodes {
 		return false
@@ -208,7 +207,7 @@ func (l *labels) learn(c Column, code int) bool {
 	if known && was != "" {
 		return was == text
 	}
-	if text == "" { // which stands for a label that is not known
+	if text == "" { // it marks an unknown label
 		return false
 	}
 	l.mu.Lock()
@@ -228,9 +227,9 @@ func (l *labels) of(code int) string {
 	return l.text[code]
 }
 
-// Numbers reads packed rows of numbers into b: response, scalars, and of each row as many values
-// as width says, with an intercept first. It says false, and b is of no use then, where a row has
-// other columns, an entry that is NULL or no finite number, or not as many.
+// Numbers reads packed rows of numbers into b: response, scalars, and width values per row, the
+// first being 1 if intercept is set. It returns false, leaving b unusable, if a row has other
+// columns, an entry that is NULL or not finite, or a different number of values.
 func (l *Layout) Numbers(data []byte, intercept bool, width int, b *kernels.Batch) bool {
 	x := &l.cols[len(l.cols)-1]
 	scalars := [4]*[]float64{&b.Weight, &b.Offset, &b.Trials, &b.Time}
@@ -267,7 +266,7 @@ func (l *Layout) Numbers(data []byte, intercept bool, width int, b *kernels.Batc
 	return true
 }
 
-// number appends the number that data begins with to dst.
+// number appends the number at the start of data to dst.
 func (s *shape) number(dst []float64, data []byte) ([]float64, []byte, bool) {
 	switch {
 	case data[0] == 0:
@@ -286,15 +285,15 @@ func (s *shape) number(dst []float64, data []byte) ([]float64, []byte, bool) {
 	return append(dst, v), data[9:], true
 }
 
-// Unpacked are packed rows as a Source has them. It is used by one goroutine at a time.
+// Unpacked are packed rows as a Source. It is used by one goroutine at a time.
 type Unpacked struct {
 	*Source
 	layout *Layout
 	cols   []unpacked
 }
 
-// Unpack makes rows of data that Packer.Pack made with l: rows 0 to n of the Source, valid
-// until Close. Errors: those of NewEncoder.
+// Unpack reads data that Packer.Pack wrote with l: rows 0 to n of the Source, valid until Close.
+// Errors: those of NewEncoder.
 func (l *Layout) Unpack(data []byte) (u *Unpacked, n int, err error) {
 	u, _ = l.readers.Get().(*Unpacked)
 	if u == nil {
@@ -314,7 +313,7 @@ func (l *Layout) Unpack(data []byte) (u *Unpacked, n int, err error) {
 	return u, n, nil
 }
 
-// Close gives u back.
+// Close releases u for reuse.
 func (u *Unpacked) Close() {
 	u.X.Forget()
 	u.layout.readers.Put(u)
@@ -366,7 +365,7 @@ func (c *unpacked) reset() {
 	}
 }
 
-// read adds the entry that data begins with, and returns what follows.
+// read adds the entry at the start of data, and returns the remaining data.
 func (c *unpacked) read(data []byte) []byte {
 	there := data[0] == 1
 	data = data[1:]

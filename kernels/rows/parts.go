@@ -8,7 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// partsOf is what a fit remembers of the columns of an interaction.
+// partsOf is the record of an interaction's columns in a fit.
 func partsOf(parts Term) string {
 	out := make([]kernels.ColumnPart, len(parts))
 	for k, c := range parts {
@@ -24,9 +24,9 @@ func partsOf(parts Term) string {
 	return kernels.JoinParts(out)
 }
 
-// inOrder is the columns of an interaction in the order in which a fit has learnt them, whatever
-// theirs in the rows; as they are where it does not know it.
-// Errors: a column that is not there or of another kind, a further one.
+// inOrder returns the columns of an interaction in the order in which a fit has learnt them,
+// whatever their order in the rows; unchanged if the fit does not record it.
+// Errors: a column that is missing or of another kind, an additional one.
 func inOrder(term string, parts Term, known *kernels.FitColumn) (Term, error) {
 	want, ok := kernels.SplitParts(known.Parts)
 	if !ok {
@@ -69,7 +69,7 @@ func inOrder(term string, parts Term, known *kernels.FitColumn) (Term, error) {
 	return out, nil
 }
 
-// lacking is a column that is NULL throughout, of a kind that a fit knows.
+// lacking is a column that is NULL throughout, of the kind that a fit has learnt.
 type lacking struct {
 	Column
 	number bool
@@ -85,7 +85,7 @@ func (c lacking) Kind() Kind {
 func (lacking) MayNull() bool { return true }
 func (lacking) Null(int) bool { return true }
 
-// noNumbers are numbers that are NULL throughout, of no type yet.
+// noNumbers is a column of numbers that are NULL throughout, without a type yet.
 type noNumbers struct{ Column }
 
 func (noNumbers) Kind() Kind                    { return Number }

@@ -16,15 +16,15 @@ import (
 // reading is how rows become features.
 type reading struct {
 	missing string                     // "indicator", "absent" (the default) or "error"
-	open    bool                       // no column is remembered
-	known   []kernels.FitColumn        // what a fit has learnt, nil for none
-	joins   bool                       // other columns are new ones; else they are ignored
-	adds    bool                       // every row has the intercept beside its features
+	open    bool                       // columns are not recorded
+	known   []kernels.FitColumn        // the columns that a fit has learnt, nil for none
+	joins   bool                       // unknown columns are new ones; otherwise they are ignored
+	adds    bool                       // every row has the intercept in addition to its features
 	learns  bool                       // a fit learns from the rows
-	fills   bool                       // and knows what stands for numbers that are missing in interactions
-	places  int                        // of a list, which are among known
-	means   map[string]float64         // of interactions of levels and numbers, what stands for a number that is missing where rows are learnt from
-	factors map[kernels.Factor]float64 // what stands for a number that is missing in a product
+	fills   bool                       // and has values for missing numbers in interactions
+	places  int                        // the number of places of a list among known
+	means   map[string]float64         // of interactions of levels and numbers: the replacements of missing numbers in learning
+	factors map[kernels.Factor]float64 // the replacements of missing numbers in a product
 }
 
 func (r *reading) same(o *reading) bool {
@@ -35,9 +35,9 @@ func (r *reading) same(o *reading) bool {
 		slices.EqualFunc(r.known, o.known, func(a, b kernels.FitColumn) bool { return a.Name == b.Name && a.Kind == b.Kind && a.Parts == b.Parts })
 }
 
-// Learn reads rows for fits of m from now on: its Missing and AnyColumns, and the columns of the
-// fit that it continues or looks around, which the rows must have. Cost: little where nothing changes.
-// Errors: a column that is not there, or of another kind.
+// Learn sets the reading of rows for fits of m: its Missing and AnyColumns, and the columns of the
+// fit that it continues or of m.Around, which the rows must have. Cheap if nothing changes.
+// Errors: a column that is missing or of another kind.
 func (e *Encoder) Learn(m *kernels.Model) error {
 	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept, learns: true}
 	if !r.open {
@@ -56,7 +56,7 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 	return e.twice
 }
 
-// columnsBefore are those of the fit that m looks around, and of the one that it continues.
+// columnsBefore returns the columns of m.Around and of the fit that m continues.
 func columnsBefore(m *kernels.Model) (known []kernels.FitColumn) {
 	if m.Around != nil {
 		known = slices.Clip(m.Around.Columns)
@@ -75,10 +75,10 @@ func columnsBefore(m *kernels.Model) (known []kernels.FitColumn) {
 	return known
 }
 
-// findTwins is the error of a column of numbers whose name a level of another column has, as
-// {g: 'a', 'g=a': 2} has them: the two would be one feature. It marks the columns whose indicator of
-// missing values is another column. A fit that knows both goes on with them. Two columns of one name,
-// which only SQL refuses by itself, are an error too.
+// findTwins returns an error for a numeric column with the name of another column's level, as in
+// {g: 'a', 'g=a': 2}: the two would be one feature. It marks the columns whose missing-value
+// indicator is another column. A fit that knows both continues with them. Two columns of one name,
+// which only SQL rejects without this check, are an error too.
 func (e *Encoder) findTwins() error {
 	known := func(name string) bool {
 		return slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == name })
@@ -122,8 +122,8 @@ func (e *Encoder) findTwins() error {
 	return nil
 }
 
-// findPlaced is the error of a column that has the name of a place of a list of numbers beside it,
-// or is a list of numbers itself: the places of both have the same names.
+// findPlaced returns an error for a column that has the name of a place of another column, a list
+// of numbers, or is a list of numbers itself: the places of both have the same names.
 func (e *Encoder) findPlaced() error {
 	list := slices.IndexFunc(e.terms, func(t term) bool { return t.kind == dense })
 	if list < 0 || len(e.terms) == 1 {
@@ -141,10 +141,10 @@ func (e *Encoder) findPlaced() error {
 	return nil
 }
 
-// Score reads rows to be scored by f from now on. They must have the columns that it
-// remembers; others are ignored. What a row has of the intercept is added to the 1 that it has by
-// itself, unless it is that 1 again, which is an error. anew says that what was read before is void.
-// Errors: those of Learn; where f remembers none, columns of types that make no feature.
+// Score sets the reading of rows for scoring by f. They must have the columns that f records;
+// others are ignored. A row's own value for the intercept is added to the 1 that it has anyway,
+// unless it is 1 again, which is an error. anew reports that what was read before is invalid.
+// Errors: those of Learn; if f records no columns, columns of types that cannot be features.
 func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	r := reading{open: true, joins: true, adds: f.Intercept}
 	if f.Columns != nil {
@@ -153,8 +153,8 @@ func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	return e.follow(r)
 }
 
-// Show reads rows of no fit from now on, with what is missing as the option of that name says.
-// A number that is missing is NaN under "indicator".
+// Show sets the reading of rows without a fit, with missing as in the option of that name. A
+// missing number is NaN under "indicator".
 func (e *Encoder) Show(missing string) error {
 	_, err := e.follow(reading{missing: missing, joins: true})
 	return err
@@ -170,7 +170,7 @@ func (e *Encoder) follow(r reading) (anew bool, err error) {
 		}
 	}
 	same := e.built && e.as.known == nil && r.known == nil && e.as.open == r.open
-	if e.as = r; same { // the terms are those of any such reading
+	if e.as = r; same { // the terms are the same for any such reading
 		e.Forget()
 		return true, nil
 	}
@@ -178,8 +178,8 @@ func (e *Encoder) follow(r reading) (anew bool, err error) {
 	return true, e.build()
 }
 
-// index finds columns by their names, the first one where several have it: each column of a row is
-// looked for among all that a fit knows.
+// index finds columns by their names, the first one if several have it, as each column of a row is
+// looked up among all that a fit knows.
 type index struct{ exact, folded map[string]int }
 
 func indexOf(cols []kernels.FitColumn) index {
@@ -190,7 +190,7 @@ func indexOf(cols []kernels.FitColumn) index {
 	return x
 }
 
-// fold is the column of that name but for case, -1 for none.
+// fold returns the column of this name regardless of case, -1 for none.
 func (x index) fold(name string) int {
 	if at, ok := x.folded[folded(name)]; ok {
 		return at
@@ -198,7 +198,7 @@ func (x index) fold(name string) int {
 	return -1
 }
 
-// folded is one name of all those that strings.EqualFold holds equal.
+// folded is a representative of all names that strings.EqualFold considers equal.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -209,8 +209,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// claim is what the column of that name is called in the fit, what that knows of it, and
-// whether it is to be read.
+// claim returns the name of the column in the fit, what the fit knows of it, and whether it is to
+// be read.
 func (e *Encoder) claim(name string) (as string, known *kernels.FitColumn, use bool) {
 	at, ok := e.index.exact[name]
 	if !ok {
@@ -236,20 +236,20 @@ func (e *Encoder) claimPlaces() {
 	}
 }
 
-// isPlace says whether c is the place of a list that comes after n of them.
+// isPlace reports whether c is the place of a list that follows n of them.
 func isPlace(c *kernels.FitColumn, n int) bool {
 	return c.Kind == kernels.NumberColumn && c.Name == strconv.Itoa(n+1)
 }
 
-// openFor takes all columns for read where a container is all that rows have: what a map does
-// not have is absent.
+// openFor marks all columns as read if a container is all that rows have: features that a map lacks
+// are absent.
 func (e *Encoder) openFor(alone bool) {
 	for k := range e.met {
 		e.met[k] = e.met[k] || alone
 	}
 }
 
-// lost reports a column of the fit that the rows do not have.
+// lost returns an error for a column of the fit that the rows do not have.
 func (e *Encoder) lost() error {
 	at := slices.Index(e.met, false)
 	if at < 0 || e.x != nil && e.x.Kind() == Null {
@@ -271,7 +271,7 @@ func (e *Encoder) lost() error {
 		what = "the table"
 	}
 	name := e.as.known[at].Name
-	var free []string // not what other columns of the fit are read from
+	var free []string // without those that other columns of the fit are read from
 	for _, f := range found {
 		if !slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return strings.EqualFold(c.Name, f) }) {
 			free = append(free, f)
@@ -284,8 +284,8 @@ func (e *Encoder) lost() error {
 	return fmt.Errorf("%s has no column %q, which the fit has learnt from%s (a fit made with columns: 'any' would go without)", what, name, near)
 }
 
-// clashes says whether a column of numbers has the intercept's name: of two that are one feature
-// none is what it says. Fits that know it as a column go on with it.
+// clashes reports whether a numeric column has the intercept's name: two that are one feature would
+// both be wrong. Fits that know it as a column continue with it.
 func (e *Encoder) clashes() bool {
 	return slices.ContainsFunc(e.terms, func(t term) bool { return t.name == kernels.Intercept && t.numeric() }) &&
 		!slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == kernels.Intercept })
@@ -293,8 +293,8 @@ func (e *Encoder) clashes() bool {
 
 var errIntercept = ErrValue{Err: kernels.ErrIntercept}
 
-// refuseIntercept faults the rows of t, of several entries, that name the intercept where they have
-// it already.
+// refuseIntercept reports a fault for the rows of t, of several entries, that name the intercept if
+// they have it already.
 func (e *Encoder) refuseIntercept(t *term) {
 	if !e.as.adds || t.kind != pairs && t.kind != names {
 		return
@@ -308,7 +308,7 @@ func (e *Encoder) refuseIntercept(t *term) {
 	}
 }
 
-// refuseOne is refuseIntercept of a column of numbers in rows to be scored.
+// refuseOne is refuseIntercept for a numeric column in rows to be scored.
 func (e *Encoder) refuseOne(t *term) {
 	if !e.taken || !e.as.adds || t.name != kernels.Intercept {
 		return
@@ -322,12 +322,12 @@ func (e *Encoder) refuseOne(t *term) {
 
 var intercept = kernels.NewText(kernels.Intercept)
 
-// leveled says whether the term has levels.
+// leveled reports whether the term has levels.
 func (t *term) leveled() bool {
 	return t.kind != number && (t.kind != cross || t.hasLevels())
 }
 
-// columnKind is what a fit remembers of the term, one that holds no features of other names.
+// columnKind is the term's kind in a fit; the term holds no features of other names.
 func (t *term) columnKind() string {
 	if t.leveled() {
 		return kernels.LevelsColumn
@@ -345,7 +345,7 @@ func kindWords(kind string) string {
 	return "a number"
 }
 
-// otherKind says that a column is not what the fit has learnt; nil where it knows none.
+// otherKind is the error for a column not of the kind that the fit has learnt; nil if that is unknown.
 func (e *Encoder) otherKind(known *kernels.FitColumn, c Column) error {
 	if known == nil {
 		return nil
@@ -353,7 +353,7 @@ func (e *Encoder) otherKind(known *kernels.FitColumn, c Column) error {
 	return fmt.Errorf("column %q is %s; allowed: %s, as the fit has learnt it%s", known.Name, c.Type(), kindWords(known.Kind), howToRead(c, known.Kind))
 }
 
-// cut is where list r, from lo to hi, ends for the fit.
+// cut is the end of list r, from lo to hi, for the fit.
 func (e *Encoder) cut(r, lo, hi int) int {
 	switch d := e.as.places; {
 	case d == 0:
@@ -365,7 +365,7 @@ func (e *Encoder) cut(r, lo, hi int) int {
 	return hi
 }
 
-// findLacks notes which numbers of a list are NULL.
+// findLacks records which numbers of a list are NULL.
 func (e *Encoder) findLacks(t *term, r, at, lo, hi int) {
 	for j := lo; j < hi; j++ {
 		if t.val.Null(j) {
@@ -375,7 +375,7 @@ func (e *Encoder) findLacks(t *term, r, at, lo, hi int) {
 	}
 }
 
-// refuse faults the rows of t that lack a value where that is an error.
+// refuse reports a fault for the rows of t that lack a value if that is an error.
 func (e *Encoder) refuse(t *term) {
 	if t.twin && e.indicates(t) {
 		for r, is := range t.miss {
@@ -400,17 +400,17 @@ func (e *Encoder) refuse(t *term) {
 	}
 }
 
-// indicates says whether rows of t without a value have a feature that says so. Of an interaction of
-// levels and numbers no fit learns one; where its numbers were centred it counts as a level all the same.
+// indicates reports whether rows of t without a value have an indicator feature. No fit learns one for an
+// interaction of levels and numbers; where its numbers were centred it counts as a level all the same.
 func (e *Encoder) indicates(t *term) bool {
 	return e.as.missing == "indicator" && len(t.miss) > 0 && (e.scores() || !t.mixed())
 }
 
-// scores says whether rows are read for a fit that remembers columns, and does not learn from them.
+// scores reports whether rows are read for a fit that records columns, and does not learn from them.
 func (e *Encoder) scores() bool { return e.as.known != nil && !e.as.learns }
 
-// standIn is what stands for a number that is missing in t, an interaction of levels and numbers:
-// NaN where the fit that scores the row tells it; false for none.
+// standIn is the replacement of a missing number in t, an interaction of levels and numbers: NaN if
+// the fit that scores the row replaces it; false for none.
 func (e *Encoder) standIn(t *term) (x float64, ok bool) {
 	switch {
 	case e.as.missing != "indicator" || !t.mixed():
@@ -422,11 +422,11 @@ func (e *Encoder) standIn(t *term) (x float64, ok bool) {
 	return x, ok
 }
 
-// nullAt says whether row r of t has the feature of rows without a value.
+// nullAt reports whether row r of t has the missing-value indicator.
 func (e *Encoder) nullAt(t *term, r int) bool { return e.indicates(t) && t.miss[r] && e.here(r) }
 
-// findNulls looks up the features of rows without a value and says whether d knows all that
-// rows [lo, hi) need.
+// findNulls looks up the missing-value indicators and reports whether d has all that rows [lo, hi)
+// need.
 func (e *Encoder) findNulls(t *term, lo, hi int, d *kernels.Dict) (all bool) {
 	if e.as.missing != "indicator" {
 		return true
@@ -471,7 +471,7 @@ func (e *Encoder) addNulls(t *term, r int, d *kernels.Dict) (err error) {
 	return err
 }
 
-// absent is the value of a number that is missing: in a slot that names share it is none.
+// absent is the value of a missing number: in a slot that names share it is 0.
 func absent(d *kernels.Dict) float64 {
 	if d.HashBits > 0 {
 		return 0
@@ -479,7 +479,7 @@ func absent(d *kernels.Dict) float64 {
 	return math.NaN()
 }
 
-// given is x, or absent where it is missing.
+// given is x, or absent if x is missing.
 func given(x float64, d *kernels.Dict) float64 {
 	if x != x {
 		return absent(d)
@@ -487,7 +487,7 @@ func given(x float64, d *kernels.Dict) float64 {
 	return x
 }
 
-// count notes in b the columns of rows [lo, hi), and those that lack a value.
+// count records in b the columns of rows [lo, hi), and the number of missing values.
 func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 	if e.as.open {
 		return
@@ -526,7 +526,7 @@ func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 	}
 }
 
-// schemaOf is the columns of the terms, nil for none; it gives these their places.
+// schemaOf returns the columns of the terms, nil for none, and sets their places.
 func (e *Encoder) schemaOf() *kernels.Schema {
 	e.wider = nil
 	s := &kernels.Schema{}
@@ -534,7 +534,7 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 		t := &e.terms[k]
 		t.place = -1
 		if t.holds() && (t.name == "" || len(e.terms) == 1 && t.kind != dense) {
-			continue // all that the rows have: they are open, or a list of numbers; one with a name is asked for by it
+			continue // all that the rows have: they are open, or a list of numbers; one with a name is found by it
 		}
 		t.place = len(s.Names)
 		s.Names, s.Levels = append(s.Names, t.name), append(s.Levels, t.leveled())
@@ -575,7 +575,7 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 	return schemas.of(e.key, func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })
 }
 
-// placed is the columns of the terms and the places of a list of n numbers, nil for none.
+// placed returns the columns of the terms and the places of a list of n numbers, nil for none.
 func (e *Encoder) placed(n int) *kernels.Schema {
 	all := e.schema.Len()
 	if all == 0 {
@@ -597,7 +597,7 @@ func (e *Encoder) placed(n int) *kernels.Schema {
 	return e.wider
 }
 
-// placesOf is the columns of a list of n numbers; nil for none.
+// placesOf returns the columns of a list of n numbers; nil for none.
 func placesOf(n int) *kernels.Schema {
 	if n == 0 {
 		return nil

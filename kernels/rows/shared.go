@@ -7,8 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// shared keeps values that do not change by key, so that states and fits of equal columns
-// have one of them.
+// shared keeps immutable values by key, so that states and fits of equal columns share one.
 type shared[T any] struct {
 	values sync.Map // key -> *T
 	mu     sync.Mutex
@@ -20,10 +19,10 @@ var (
 	schemas    shared[kernels.Schema]
 )
 
-// sharedLimit is how many keys are kept; beyond it they are forgotten, and all begin anew.
+// sharedLimit is the number of keys kept; beyond it all are dropped.
 const sharedLimit = 1024
 
-// of is the value of that key, made where there is none.
+// of returns the value of key, created if there is none.
 func (s *shared[T]) of(key string, create func() *T) *T {
 	if v, ok := s.values.Load(key); ok {
 		return v.(*T)

@@ -14,14 +14,14 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Source is the columns that rows are read from. Columns that are nil are absent.
+// Source holds the columns from which rows are read. Columns that are nil are absent.
 type Source struct {
 	X                            *Encoder
 	Y                            Column
 	Weight, Offset, Trials, Time Column
-	// Need are further columns that Score leaves rows out for where they are NULL.
+	// Need are further columns: Score leaves out rows in which they are NULL.
 	Need []Column
-	// Check asks the likelihood about each response with Fail too, to name the row.
+	// Check has the likelihood check each response with Fail too, to name the row.
 	Check bool
 
 	keep   []bool
@@ -38,25 +38,25 @@ type Sink interface {
 	Skip(n int64)
 }
 
-// ByColumn is a Sink that works on columns of numbers where it says so: kernels.Batch.Columns.
+// ByColumn is a Sink that may work on columns of numbers: kernels.Batch.Columns.
 type ByColumn interface{ ByColumn() bool }
 
 // Labelled is a Sink whose responses are classes.
 type Labelled interface {
-	// Class is the number of a class; numeric says that all labels are numbers.
+	// Class returns the number of a class; numeric says that all labels are numbers.
 	Class(label string, numeric bool) (float64, error)
 }
 
 // Points is a Sink whose rows are points: X is a list of numbers, none of them missing.
 type Points interface {
-	// CheckPoint reports a point that cannot stand beside those that were checked before.
+	// CheckPoint returns an error for a point that is incompatible with those checked before.
 	CheckPoint(x []float64) error
 }
 
-// Feed reads rows [lo, hi) into dst, a fit of model m; b is memory to work in.
-// void says that a bad row made the fit void.
-// Errors: the first bad row with Fail, as RowError or ErrValue with its place; the
-// dictionary's limit; those of Encoder.Learn.
+// Feed reads rows [lo, hi) into dst, a fit of model m; b is scratch memory. void reports that a bad
+// row made the fit void.
+// Errors: the first bad row with Fail, as RowError or ErrValue with its row; the dictionary's
+// limit; those of Encoder.Learn.
 func (s *Source) Feed(ctx context.Context, dst Sink, m *kernels.Model, on option.OnError, lo, hi int, b *kernels.Batch) (void bool, err error) {
 	if lo >= hi {
 		return false, nil
@@ -141,11 +141,11 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 	return void, err
 }
 
-// Together reads the rows from lo on that are loaded at once, up to n, into b where all of
-// them have exactly the features of d, in their order, and nothing is NULL or at fault:
-// rows of many fits that share a dictionary are then read in one go. It returns where
-// they end. With learn, d takes names as Append gives them; else it is not changed.
-// ok is false where the rows are not like that; b is of no use then.
+// Together reads the rows from lo on that are loaded at once, up to n, into b if all of them have
+// exactly the features of d, in their order, and nothing is NULL or at fault: rows of many fits
+// that share a dictionary are then read in one go. It returns where they end. With learn, d gains
+// names as in Append; otherwise it is not changed. ok is false if the rows do not qualify; b is
+// unusable then.
 func (s *Source) Together(lo, n int, dst Sink, m *kernels.Model, d *kernels.Dict, learn bool, b *kernels.Batch) (hi int, ok bool) {
 	if s.X.Learn(m) != nil || !s.X.Alike() || d.HashBits > 0 {
 		return lo, false
@@ -185,7 +185,7 @@ func compact(dst, src []float64, keep []bool) []float64 {
 	return dst
 }
 
-// nulls sets keep to the rows that have all they need and counts the others.
+// nulls sets keep to the rows without NULLs and counts the others.
 func (s *Source) nulls(lo, hi int) (dropped int) {
 	s.keep = resize(s.keep, hi-lo)
 	for r := range s.keep {
@@ -212,9 +212,9 @@ func (s *Source) nulls(lo, hi int) (dropped int) {
 	return dropped
 }
 
-// read reads the scalars of rows [lo, hi) and notes the first fault of each row:
-// the response, its features, then weight, offset and time. Errors: responses that are no
-// numbers, where these are not classes.
+// read reads the scalars of rows [lo, hi) and records the first fault of each row: of the response,
+// its features, then weight, offset and time.
+// Errors: responses that are not numbers, unless they are classes.
 func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error {
 	n := hi - lo
 	s.fault = s.fault[:0]
@@ -222,7 +222,7 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 	classes, labelled := dst.(Labelled)
 	if !labelled {
 		switch s.Y.Kind() {
-		case Text, Coded, List, Map, Struct, Other: // they have no Floats, which would be left at 0
+		case Text, Coded, List, Map, Struct, Other: // they have no Floats, which would leave 0
 			return fmt.Errorf("y is %s; allowed: numbers or truth values; labels are for softmax", s.Y.Type())
 		}
 		s.Y.Floats(s.y, lo)
@@ -261,7 +261,7 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 	})
 }
 
-// note remembers the first fault of a row.
+// note records the first fault of a row.
 func (s *Source) note(row int, err error) {
 	if !s.noted(row) {
 		s.fault = append(s.fault, fault{row, err})
@@ -272,8 +272,8 @@ func (s *Source) noted(row int) bool {
 	return slices.ContainsFunc(s.fault, func(f fault) bool { return f.row == row })
 }
 
-// responses sets and checks the responses of n rows from lo on; classes is nil where they are
-// numbers, which have been read. Errors: those of classes.
+// responses sets and checks the responses of n rows from lo on; classes is nil for numbers, which
+// have been read. Errors: those of classes.
 func (s *Source) responses(lo, n int, classes Labelled, m *kernels.Model, check bool) error {
 	for r := range n {
 		if !s.keep[r] {
@@ -296,7 +296,7 @@ func (s *Source) responses(lo, n int, classes Labelled, m *kernels.Model, check 
 			s.note(lo+r, ErrValue{Err: fmt.Errorf("y = %v; allowed: finite numbers", s.y[r])})
 			continue
 		}
-		if check && m.Lik != nil { // Update would find it too, but only after its features are known
+		if check && m.Lik != nil { // Update would find it too, but only after its features were numbered
 			o := lik.Obs{Y: s.y[r], Weight: 1}
 			if s.Trials != nil {
 				o.Trials = s.scalar[2][r]
@@ -326,8 +326,8 @@ func (s *Source) scalars(lo int) {
 	}
 }
 
-// Good says whether a likelihood can take the responses of b, and what comes with them is as it
-// is to be.
+// Good reports whether a likelihood accepts the responses of b, and whether weights, offsets and
+// times are valid.
 func Good(l lik.Likelihood, b *kernels.Batch) bool {
 	for k, what := range [4]string{"weight", "offset", "", "time"} {
 		if what == "" {
@@ -351,8 +351,8 @@ func Good(l lik.Likelihood, b *kernels.Batch) bool {
 	return true
 }
 
-// Label is entry i of a column as the name of a class: numbers as they print.
-// Errors: a number that is not finite (ErrValue), a column that holds no labels.
+// Label returns entry i of a column as the name of a class: numbers as they print.
+// Errors: a number that is not finite (ErrValue), a column without labels.
 func Label(c Column, i int) (string, error) {
 	var x [1]float64
 	switch c.Kind() {
@@ -378,7 +378,7 @@ func Label(c Column, i int) (string, error) {
 	return "", fmt.Errorf("a class is %s; allowed: text, a truth value or a number", c.Type())
 }
 
-// checkScalar is what is wrong with the weight, offset or time of a row.
+// checkScalar returns the error of the weight, offset or time of a row.
 func checkScalar(what string, v float64) error {
 	allowed := "a finite number"
 	switch what {
@@ -396,9 +396,9 @@ func checkScalar(what string, v float64) error {
 	return ErrValue{Err: fmt.Errorf("%s = %v; allowed: %s", what, v, allowed)}
 }
 
-// Score reads rows [lo, hi) that have all they need into b, to be scored under f, with their
-// responses where Y is not nil. d numbers the features. It returns which rows these are, in a
-// list that is valid until the next call.
+// Score reads rows [lo, hi) without NULLs into b, to be scored under f, with their responses unless
+// Y is nil. d numbers the features. It returns which rows these are, in a list that is valid until
+// the next call.
 // Errors: those of Encoder.Score and Append; a response, weight or offset that is not finite.
 func (s *Source) Score(f *kernels.Fit, d *kernels.Dict, lo, hi int, b *kernels.Batch) (at []int, err error) {
 	b.Reset()
@@ -441,8 +441,8 @@ func (s *Source) Score(f *kernels.Fit, d *kernels.Dict, lo, hi int, b *kernels.B
 	return s.at, err
 }
 
-// Obs is the observation of row i and its offset; ok is false where one of its
-// columns is NULL. Errors: a weight or offset that is not allowed.
+// Obs returns the observation of row i and its offset; ok is false if one of its columns is NULL.
+// Errors: a weight or offset that is not allowed.
 func (s *Source) Obs(i int) (o lik.Obs, offset float64, ok bool, err error) {
 	at := func(c Column, absent float64) float64 {
 		if c == nil {

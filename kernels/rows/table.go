@@ -6,17 +6,17 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// Table is rows in slices of Go: the way in for programs without a database. Columns that
-// are nil are absent. Package engine fits it.
+// Table is rows in Go slices: the entry point for programs without a database. Columns that are nil
+// are absent. Package engine fits it.
 type Table struct {
 	X *Slice // the features: Fields, or Lists
-	Y *Slice // the response: Numbers or Bools, for classes any column
-	// Likelihood exponents (default 1), known parts of the predictor (0), binomial trials,
-	// and times, which must not fall for methods that absorb rows in their order.
+	Y *Slice // the response: Numbers or Bools; any column for classes
+	// Likelihood exponents (default 1), known parts of the predictor (0), binomial trials, and
+	// times, which must not decrease for methods that absorb rows in order.
 	Weight, Offset, Trials, Time *Slice
 }
 
-// Slice is a column of a Table, a view of the slice that it was made of.
+// Slice is a column of a Table, a view of the slice from which it was made.
 type Slice struct {
 	kind Kind
 	name string
@@ -27,7 +27,7 @@ type Slice struct {
 	kids []*Slice
 }
 
-// Numbers is a column of numbers: as a feature the value of name.
+// Numbers is a column of numbers: as a feature, its value under its name.
 func Numbers(name string, x []float64) *Slice {
 	return &Slice{kind: Number, name: name, n: len(x), x: x}
 }
@@ -37,8 +37,7 @@ func Texts(name string, x []string) *Slice {
 	return &Slice{kind: Text, name: name, n: len(x), text: x}
 }
 
-// Bools is a column of truth values: as features name=true and name=false, as a response 1
-// and 0.
+// Bools is a column of truth values: as features name=true and name=false, as a response 1 and 0.
 func Bools(name string, x []bool) *Slice {
 	c := &Slice{kind: Bool, name: name, n: len(x), x: make([]float64, len(x))}
 	for i, is := range x {
@@ -49,8 +48,8 @@ func Bools(name string, x []bool) *Slice {
 	return c
 }
 
-// Lists is a column of lists: numbers are the features 1, 2, ..., words are features by
-// themselves. The lists are copied.
+// Lists is a column of lists: numbers are the features 1, 2, ..., words are features under their
+// own names. The lists are copied.
 func Lists[T float64 | string](x [][]T) *Slice {
 	c := &Slice{kind: List, n: len(x), ends: make([]int, len(x)+1)}
 	var all []T
@@ -67,15 +66,15 @@ func Lists[T float64 | string](x [][]T) *Slice {
 	return c
 }
 
-// Named is c under another name: lists and fields have none of their own, which they need among
-// Fields. c is not changed.
+// Named returns c under another name: lists and fields have no names, but need them among Fields. c
+// is not changed.
 func (c *Slice) Named(name string) *Slice {
 	own := *c
 	own.name = name
 	return &own
 }
 
-// Fields is columns side by side, each with its name. Lists and Fields among them are Named.
+// Fields combines columns, each with its name. Lists and Fields among them need Named.
 func Fields(columns ...*Slice) *Slice {
 	c := &Slice{kind: Struct, kids: columns}
 	for _, k := range columns {
@@ -89,8 +88,8 @@ func Fields(columns ...*Slice) *Slice {
 // Len is the number of rows.
 func (c *Slice) Len() int { return c.n }
 
-// Source is the table as a Source of Len rows.
-// Errors: no X or Y, columns of other lengths or kinds than their use allows, fields without a name.
+// Source returns the table as a Source of Len rows.
+// Errors: no X or Y, columns of wrong lengths or kinds, fields without a name.
 func (t *Table) Source() (*Source, error) {
 	if t == nil || t.X == nil || t.Y == nil {
 		return nil, fmt.Errorf("the table has no X or no Y")
