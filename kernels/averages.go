@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	leastRows = 30  // fewer do not tell how responses vary with the weights of rows
-	misjudged = 1.2 // of variances, beyond which intervals are a tenth too narrow or too wide
-	farBelow  = 5   // logarithm of squares, below which one says no more than a square there
+	leastRows = 30  // fewer do not show how responses vary with the weights of rows
+	misjudged = 1.2 // ratio of variances beyond which intervals are a tenth too narrow or too wide
+	farBelow  = 5   // logarithm of squares: below this distance from their mean they are no more informative
 )
 
-// Averages is the sentence about rows of f, a fit of p whose noise was learnt, that vary the less the
-// larger their weights are; "" where they do not. Responses that are means of several rows do that, and
-// known variances by which weights were made. The likelihood has it that a row of weight w is w rows of
-// the same response, so that noise and deviations are those of as many rows as weights add up to.
+// Averages is the note on rows of f, a fit of p whose noise was learnt, that vary less the larger their
+// weights are; "" if they do not. Responses that are means of several rows do that, and weights made from
+// known variances do, too. Under the likelihood a row of weight w is w rows with the same response, so that
+// noise and standard deviations are those of as many rows as the weights add up to.
 //
-// It is asked of the logarithms of squares, each that of a row's distance from its prediction over what the fit
-// left of it: over the logarithm of the weight their slope is -1 for means. For rows that occur several times it is
-// 0, or down to -0.4 where a row has up to half of the say in its own prediction.
+// The test uses the logarithms of squares, those of each row's distance from its prediction relative to what
+// the fit left of it: regressed on the logarithm of the weight their slope is -1 for means. For rows that
+// occur several times it is 0, or down to -0.4 if a row has up to half of the leverage on its own prediction.
 //
-// Cost: O(non-zeros); that of Predictors where weights are not few beside the rows.
+// Cost: O(non-zeros); that of Predictors unless weights are few relative to the rows.
 func (p *Problem) Averages(f *Fit) string {
 	if p.Lik == nil || p.Weight == nil || p.Count != nil || p.within != nil || p.N < leastRows || p.Drifts() || !p.learnsNoise() {
 		return ""
@@ -76,7 +76,7 @@ func (p *Problem) Averages(f *Fit) string {
 		"the weight divided by its mean, %.4g, takes rows for means", what, factor, mean)
 }
 
-// learnsNoise says whether the variance of responses about their means is learnt.
+// learnsNoise reports whether the variance of responses about their means is learnt.
 func (p *Problem) learnsNoise() bool {
 	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion {
 		return true
@@ -85,8 +85,8 @@ func (p *Problem) learnsNoise() bool {
 	return ok && p.Options.AutoShape && p.Lik.Traits().Relative
 }
 
-// fall is the slope of y over x by least squares, and its standard error. A y far below the mean of all
-// counts as one that is less so: rows that are met by chance are no measure of those beside them.
+// fall is the least-squares slope of y over x and its standard error. Values of y far below the
+// mean are raised: rows that are fitted exactly by chance are no measure of the others.
 func fall(x, y []float64) (slope, se float64) {
 	n, middle, finite := float64(len(x)), 0.0, 0.0
 	for _, v := range y {

@@ -6,13 +6,13 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// BaseNote is the sentence about rows of p that f, a fit of these, says less well than their mean
-// alone does; "" where it does not. A fit whose intercept is free cannot; one without an intercept
-// has not that mean among its models, and is asked beside an offset alone.
+// BaseNote is the note on rows of p that f, a fit of these, predicts worse than their mean alone;
+// "" if it does not. A fit with a free intercept cannot; one without an intercept does not have
+// that mean among its models, and is checked only if there is an offset.
 //
 // Cost: O(non-zeros), for fits that can.
 func (p *Problem) BaseNote(f *Fit) string {
-	if p.N == 0 || p.free() || p.Offset != nil && p.Count != nil { // exposures of rows that were pooled are not known
+	if p.N == 0 || p.free() || p.Offset != nil && p.Count != nil { // exposures of pooled rows are not known
 		return ""
 	}
 	l, err := f.Likelihood()
@@ -28,12 +28,12 @@ func (p *Problem) BaseNote(f *Fit) string {
 	})
 }
 
-// free says whether no offset, prior or given weights keep the fit from the mean of the rows.
+// free reports whether no offset, prior or given weights keep the fit from the mean of the rows.
 func (p *Problem) free() bool {
 	return p.Offset == nil && (p.NoIntercept || p.Start == nil && len(p.Priors) == 0 && len(p.At) == 0 && p.Prior.Complete() == DefaultPrior)
 }
 
-// ClassBaseNote is BaseNote of a fit of classes: what is said of the rows without x are the
+// ClassBaseNote is BaseNote for a fit with classes: without x the rows are predicted by the
 // classes' shares.
 func (p *Problem) ClassBaseNote(f *Fit) string {
 	k := len(f.Classes)

@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// Batch is a block of rows in columnar, row-compressed form. Producers may reuse
-// its memory between calls; engines keep nothing of it. The zero Batch has no rows
-// and learns from them: Add their entries, EndRow each, and append its scalars.
+// Batch is a block of rows in columnar, row-compressed form. Producers may reuse its memory between
+// calls; engines retain none of it. The zero Batch has no rows and can be filled: Add their
+// entries, EndRow each, and append the scalars.
 type Batch struct {
 	// Row has n+1 offsets: row i has entries Row[i] to Row[i+1].
 	Row []int
-	// Feature and Value are the entries: the feature's number in the Dict and
-	// its value. A feature occurs at most once in a row; zeros are allowed and
-	// count as seen.
+	// Feature and Value are the entries: the feature's number in the Dict and its value. A feature
+	// occurs at most once in a row; zeros are allowed and count as seen.
 	Feature []uint32
 	Value   []float64
-	// Shared, when not nil, are the features of every row; Row and Feature are not
-	// used then, and Value holds len(Shared) numbers a row.
+	// Shared, if not nil, are the features of every row; Row and Feature are not used then, and
+	// Value holds len(Shared) numbers per row.
 	Shared []uint32
-	// Columns, where there are any, are the values of Shared in place of Value: of each
-	// feature those of all rows. ByColumn asks a producer for them; Turn undoes them.
+	// Columns, if there are any, hold the values of Shared instead of Value: for each feature those
+	// of all rows. ByColumn asks a producer for them; Turn converts them to Value.
 	Columns  [][]float64
 	ByColumn bool
 	// Keep is memory for the next Shared.
@@ -33,9 +32,9 @@ type Batch struct {
 	Trials []float64 // binomial trials, nil = family default
 	Time   []float64 // times of the rows, nil = rows count
 
-	// Schema is the columns that the rows come from, nil where they are open: of a map or of
-	// names. Missing is how many of the rows have no value there, by column; it may be shorter.
-	// A number that is missing is NaN, for which the mean of its column stands.
+	// Schema describes the columns of the rows, nil if they are open: from a map or from names.
+	// Missing is the number of rows without a value there, by column; it may be shorter. A missing
+	// number is NaN, which the mean of its column replaces.
 	Schema  *Schema
 	Missing []int64
 }
@@ -54,7 +53,7 @@ func (b *Batch) Len() int {
 	return len(b.Row) - 1
 }
 
-// Entries are the features and values of row i.
+// Entries returns the features and values of row i.
 func (b *Batch) Entries(i int) ([]uint32, []float64) {
 	if w := len(b.Shared); b.Shared != nil {
 		return b.Shared, b.Value[i*w : (i+1)*w : (i+1)*w]
@@ -63,9 +62,9 @@ func (b *Batch) Entries(i int) ([]uint32, []float64) {
 	return b.Feature[lo:hi], b.Value[lo:hi:hi]
 }
 
-// Check reports a batch to learn from that is nil, or whose rows have no entries, responses or other
-// numbers of their own: there are as many of Y as rows, and of the others as many or none.
-// Cost: O(Columns). What Row and Feature hold is the producer's word.
+// Check returns an error for a batch that is nil, or whose rows lack entries, responses or other
+// numbers: Y has one number per row, the others one per row or none. Cost: O(Columns). The contents
+// of Row and Feature are the producer's responsibility.
 func (b *Batch) Check() error {
 	if b == nil {
 		return errors.New("the batch is nil")
@@ -100,7 +99,7 @@ func (b *Batch) Check() error {
 	return nil
 }
 
-// Part makes dst a view of rows [lo, hi) of b, whose features are Shared and lack nothing.
+// Part makes dst a view of rows [lo, hi) of b, whose features are Shared and have no missing values.
 func (b *Batch) Part(lo, hi int, dst *Batch) {
 	w := len(b.Shared)
 	dst.Shared, dst.Value, dst.Schema = b.Shared, b.Value[lo*w:hi*w:hi*w], b.Schema
@@ -130,7 +129,7 @@ func (b *Batch) Turn() {
 	b.Columns = b.Columns[:0]
 }
 
-// Unshare copies Shared features into an entry for each row.
+// Unshare copies Shared features into entries of each row.
 func (b *Batch) Unshare() {
 	b.Turn()
 	if b.Shared == nil {
@@ -146,7 +145,7 @@ func (b *Batch) Unshare() {
 	b.Shared = nil
 }
 
-// Memory is what the batch holds, in bytes.
+// Memory is the size of the batch in bytes.
 func (b *Batch) Memory() int64 {
 	return 4*int64(cap(b.Feature)+cap(b.Shared)) + 8*int64(cap(b.Row)+cap(b.Value)+cap(b.Y)+cap(b.Weight)+cap(b.Offset)+cap(b.Trials)+cap(b.Time)) + 240
 }
@@ -182,7 +181,7 @@ func (b *Batch) EndRow() {
 	b.Row = append(b.Row, len(b.Feature))
 }
 
-// open is where the open row begins.
+// open returns the beginning of the open row.
 func (b *Batch) open() int {
 	if len(b.Row) == 0 {
 		b.Row = append(b.Row, 0)
@@ -190,8 +189,8 @@ func (b *Batch) open() int {
 	return b.Row[len(b.Row)-1]
 }
 
-// SumDuplicates adds up equal features of the open row: in a factorised belief
-// two entries of one weight would count its variance twice.
+// SumDuplicates sums the values of equal features in the open row: in a factorised belief two
+// entries of one weight would count its variance twice.
 func (b *Batch) SumDuplicates(s *Scratch) {
 	lo := b.open()
 	f, v := b.Feature[lo:], b.Value[lo:]
@@ -227,7 +226,7 @@ func (b *Batch) SumDuplicates(s *Scratch) {
 	b.Feature, b.Value = b.Feature[:lo+n], b.Value[:lo+n]
 }
 
-// Scratch remembers which features a row has had, without clearing between rows.
+// Scratch records which features a row has had, without clearing between rows.
 type Scratch struct {
 	epoch uint32
 	slot  []struct{ feature, epoch, pos uint32 } // open addressing, half full at most
@@ -249,7 +248,7 @@ func (s *Scratch) next(n int) {
 	}
 }
 
-// at returns where feature f stands in this row, or notes pos.
+// at returns the position of feature f in this row, or records pos.
 func (s *Scratch) at(f uint32, pos int) (int, bool) {
 	mask := uint32(len(s.slot) - 1)
 	for i := f * 0x9E3779B1 >> 7 & mask; ; i = (i + 1) & mask {

@@ -9,16 +9,16 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Classes is a Problem with separate weights for every class: class c of the
-// Learnt ones has columns c P to (c+1) P of the joint Gaussians.
+// Classes is a Problem with separate weights for every class: class c of the Learnt ones has
+// columns c P to (c+1) P of the joint Gaussians.
 type Classes struct {
 	*Problem
 	Names  []string
-	Pinned int   // the class whose weights are 0, -1 = none
+	Pinned int   // the class whose weights are 0, -1 for none
 	Learnt []int // the other classes
 }
 
-// NewClasses checks classes and the one pinned at 0, "" for none.
+// NewClasses checks the classes and the one pinned at 0, "" for none.
 func NewClasses(p *Problem, names []string, pinned string) (*Classes, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -48,11 +48,10 @@ func NewClasses(p *Problem, names []string, pinned string) (*Classes, error) {
 	return c, nil
 }
 
-// Prior is the joint prior of the learnt classes: that of the problem for each, and
-// for classes and features of the fit that is continued its posterior, with the
-// covariance between classes.
-// Errors: a fit of other classes or another reference, or whose beliefs are out of
-// order.
+// Prior returns the joint prior of the learnt classes: that of the problem for each, and for the
+// classes and features of the fit that is continued its posterior, with the covariance between
+// classes.
+// Errors: a fit of other classes or another reference, or with beliefs out of order.
 func (c *Classes) Prior() (*gauss.Normal, error) {
 	p, a := c.P, len(c.Learnt)
 	mean, variance := make([]float64, 0, a*p), make([]float64, 0, a*p)
@@ -74,13 +73,13 @@ func (c *Classes) Prior() (*gauss.Normal, error) {
 	for j := range p {
 		at[c.Name(j)] = j
 	}
-	place := make([]int, len(s.Beliefs)) // column of each belief, -1 = none
+	place := make([]int, len(s.Beliefs)) // column of each belief, -1 for none
 	for k, b := range s.Beliefs {
 		place[k] = -1
 		j, ok := at[b.Feature]
 		learnt := slices.Index(c.Learnt, k/q)
 		switch {
-		case !ok: // a weight that this model knows
+		case !ok: // a known weight of this model
 		case learnt < 0:
 			if b.Weight != (Weight{}) {
 				return nil, fmt.Errorf("prior: its weight of feature %q is %v in class %q, the reference; allowed: a fit with the same reference", b.Feature, b.Mean, c.Names[k/q])
@@ -98,8 +97,8 @@ func (c *Classes) Prior() (*gauss.Normal, error) {
 	return g, nil
 }
 
-// Fit is the fit whose posterior over the learnt classes' columns is post. Its family
-// is multinomial, its link softmax; see Problem.Fit.
+// Fit returns the fit with posterior post over the learnt classes' columns. Its family is
+// multinomial, its link softmax; see Problem.Fit.
 func (c *Classes) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	f := c.Problem.Fit(method, gauss.NewDiagonal(c.PriorMean, c.PriorVar), logZ)
 	f.Family, f.Link, f.Classes = "multinomial", "softmax", c.Names

@@ -10,12 +10,12 @@ import (
 // ColumnPart is a column of an interaction.
 type ColumnPart struct {
 	Name string
-	Kind string // NumberColumn or LevelsColumn; "" where it was NULL throughout, and so not known
+	Kind string // NumberColumn or LevelsColumn; "" if unknown, because it was NULL throughout
 }
 
-const unknownPart = "unknown" // the Kind "" as a text
+const unknownPart = "unknown" // the text for the Kind ""
 
-// JoinParts is parts as FitColumn.Parts has them: "number x, levels g".
+// JoinParts returns parts in the format of FitColumn.Parts: "number x, levels g".
 func JoinParts(parts []ColumnPart) string {
 	var b strings.Builder
 	for k, p := range parts {
@@ -32,14 +32,14 @@ func JoinParts(parts []ColumnPart) string {
 	return b.String()
 }
 
-// plainPart says whether a name is written as it is, without quotes.
+// plainPart reports whether a name is written without quotes.
 func plainPart(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '_' && r != '.' && r != '(' && r != ')' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
 
-// SplitParts is the reverse of JoinParts. ok is false for another text.
+// SplitParts is the reverse of JoinParts. ok is false for any other text.
 func SplitParts(s string) (parts []ColumnPart, ok bool) {
 	for s != "" {
 		kind, rest, found := strings.Cut(s, " ")
@@ -72,8 +72,8 @@ func SplitParts(s string) (parts []ColumnPart, ok bool) {
 	return parts, len(parts) > 0
 }
 
-// Mixed says whether c is an interaction of levels and numbers, of which rows without a value have
-// no feature.
+// Mixed reports whether c is an interaction of levels and numbers, for which rows without a value
+// have no feature.
 func (c *FitColumn) Mixed() bool {
 	if c.Kind != LevelsColumn || c.Parts == "" {
 		return false
@@ -82,9 +82,9 @@ func (c *FitColumn) Mixed() bool {
 	return slices.ContainsFunc(parts, func(p ColumnPart) bool { return p.Kind == NumberColumn })
 }
 
-// SameParts says whether interactions make the same features of rows: the columns have the same
-// names, without regard to case, and kinds, and those of levels stand in the same order. What is
-// not known is like any other.
+// SameParts reports whether interactions have the same features: the columns have the same names,
+// regardless of case, and kinds, and those of levels are in the same order. Unknown parts match any
+// other.
 func SameParts(a, b string) bool {
 	p, ok := SplitParts(a)
 	q, also := SplitParts(b)
@@ -108,13 +108,13 @@ func SameParts(a, b string) bool {
 	})
 }
 
-// ColumnKind is a column's Kind and Parts as one text, as FITs are stored: "number", "levels", and
-// of interactions "levels of number x, levels g".
+// ColumnKind is a column's Kind and Parts as one text, as stored in FITs: "number", "levels", and
+// for interactions "levels of number x, levels g".
 type ColumnKind FitColumn
 
 const kindOf = " of "
 
-// String is the text.
+// String returns the text.
 func (k *ColumnKind) String() string {
 	if k.Parts == "" {
 		return k.Kind
@@ -122,7 +122,7 @@ func (k *ColumnKind) String() string {
 	return k.Kind + kindOf + k.Parts
 }
 
-// Set reads the text; ValidateColumns finds one that cannot be.
+// Set parses the text; ValidateColumns finds invalid ones.
 func (k *ColumnKind) Set(s string) {
 	k.Kind, k.Parts, _ = strings.Cut(s, kindOf)
 	k.Kind, k.Parts = strings.Clone(k.Kind), strings.Clone(k.Parts)

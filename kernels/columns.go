@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ColumnStats is what is known of a column of numbers.
+// ColumnStats are the statistics of a numeric column.
 type ColumnStats struct {
 	N, Missing    int64 // rows, and those without a value
 	Center, Scale float64
 }
 
-// Add adds a row's value, NaN where it has none.
+// Add adds a row's value, NaN if it has none.
 func (c *ColumnStats) Add(x float64) {
 	c.N++
 	if math.IsNaN(x) {
@@ -26,7 +26,7 @@ func (c *ColumnStats) Add(x float64) {
 	c.Scale = math.Hypot(c.Scale*math.Sqrt((n-1)/n), d*math.Sqrt(n-1)/n)
 }
 
-// center is the mean of a column's numbers. A row that stands for several counts as so many.
+// center is the mean of a column's numbers. A row that stands for several counts as that many.
 type center struct{ n, mean float64 }
 
 func (c *center) add(x, rows float64) {
@@ -34,11 +34,10 @@ func (c *center) add(x, rows float64) {
 	c.mean += (x - c.mean) * (rows / c.n)
 }
 
-// Number is what f knows of the column of numbers of that name: nil where it has none, or is
-// nil.
+// Number is what f knows of the numeric column with this name: nil if it has none, or f is nil.
 func (f *Fit) Number(name string) *FitColumn { return f.column(name, NumberColumn) }
 
-// column is what f, nil for none, remembers of a column.
+// column is what f, which may be nil, records of a column.
 func (f *Fit) column(name, kind string) *FitColumn {
 	if f == nil {
 		return nil
@@ -51,7 +50,7 @@ func (f *Fit) column(name, kind string) *FitColumn {
 	return nil
 }
 
-// NameColumns are the columns that f remembers as names are split by them.
+// NameColumns returns the columns that f records in the form that splits names.
 func (f *Fit) NameColumns() *Columns {
 	var levels, numbers []string
 	for _, c := range f.Columns {
@@ -65,8 +64,8 @@ func (f *Fit) NameColumns() *Columns {
 	return NewColumns(levels, numbers)
 }
 
-// Mean is that of the values seen of a column of numbers; no values where it is not known,
-// or c is nil.
+// Mean is the mean of the values seen of a numeric column; of no values if it is not known or c is
+// nil.
 func (c *FitColumn) Mean() ColumnStats {
 	if c == nil || math.IsNaN(c.Center) {
 		return ColumnStats{}
@@ -74,7 +73,7 @@ func (c *FitColumn) Mean() ColumnStats {
 	return ColumnStats{N: c.N - c.Missing, Center: c.Center}
 }
 
-// Stats are those of a column of numbers that was standardised, of no number where all were missing.
+// Stats are the statistics of a numeric column that was standardised, of no number if all were missing.
 func (c *FitColumn) Stats() ColumnStats {
 	if math.IsNaN(c.Center) {
 		return ColumnStats{N: c.N, Missing: c.Missing}
@@ -119,13 +118,13 @@ func (c ColumnStats) Less(o ColumnStats) ColumnStats {
 	return r
 }
 
-// Schema is the columns that rows come from, in their order: of a STRUCT by name, of a list
-// of numbers its places '1', '2', ... It does not change; rows of equal columns share it.
+// Schema describes the columns of rows, in their order: of a STRUCT by name, of a list of numbers
+// its places '1', '2', ... It is immutable; rows of equal columns share it.
 type Schema struct {
 	Names  []string
-	Levels []bool   // by column: it has levels, not numbers
+	Levels []bool   // by column: whether it has levels instead of numbers
 	Parts  []string // by column: FitColumn.Parts; nil without interactions
-	Open   []bool   // by column: it holds features of other names, which are not Levels; nil for none
+	Open   []bool   // by column: whether it holds features of other names, which are not Levels; nil for none
 }
 
 // Len is the number of columns.
@@ -136,7 +135,7 @@ func (s *Schema) Len() int {
 	return len(s.Names)
 }
 
-// kind is that of column k.
+// kind is the kind of column k.
 func (s *Schema) kind(k int) string {
 	switch {
 	case k < len(s.Open) && s.Open[k]:
@@ -147,22 +146,22 @@ func (s *Schema) kind(k int) string {
 	return NumberColumn
 }
 
-// Numbers says whether one of the columns has numbers.
+// Numbers reports whether one of the columns has numbers.
 func (s *Schema) Numbers() bool { return s != nil && slices.Contains(s.Levels, false) }
 
-// Counted is how many rows there were of each column, and how many without a value there.
-// The zero value is of no columns.
+// Counted is the number of rows of each column, and of those without a value there. The zero value
+// has no columns.
 type Counted struct {
 	cols    []FitColumn // of earlier rows
-	schema  *Schema     // of n further ones
+	schema  *Schema     // of n later ones
 	n       int64
-	missing []int64 // of these, by column; shorter where there are none
+	missing []int64 // of these, by column; shorter if there are none
 }
 
-// Schema is the columns of the latest rows, nil where none came with any.
+// Schema is that of the latest rows, nil if none had any.
 func (c *Counted) Schema() *Schema { return c.schema }
 
-// CountFrom goes on with the columns of a fit, which must not change.
+// CountFrom continues with the columns of a fit, which must not change.
 func CountFrom(cols []FitColumn) Counted { return Counted{cols: cols} }
 
 // Add counts the rows of b.
@@ -193,7 +192,7 @@ func (c *Counted) lack(missing []int64) {
 }
 
 // Merge counts the rows of o beyond those of start, nil for none, with which both began.
-// Errors: columns of one name that are not of one kind; c is unchanged then.
+// Errors: columns of one name but different kinds; c is unchanged then.
 func (c *Counted) Merge(o *Counted, start *Fit) error {
 	alike := len(c.cols) == len(o.cols) && (len(c.cols) == 0 || &c.cols[0] == &o.cols[0])
 	if alike && (o.schema == nil || c.schema == nil || c.schema == o.schema) {
@@ -215,21 +214,21 @@ func (c *Counted) Merge(o *Counted, start *Fit) error {
 	return nil
 }
 
-// Clone is an independent copy.
+// Clone returns an independent copy.
 func (c *Counted) Clone() Counted { return c.CloneTo(Counted{}) }
 
-// CloneTo is Clone in the memory of old, which nobody reads any more.
+// CloneTo is Clone in the memory of old, which is no longer used.
 func (c *Counted) CloneTo(old Counted) Counted {
 	d := *c
 	d.missing = append(old.missing[:0], c.missing...)
 	return d
 }
 
-// Numbers says whether there is a column of numbers.
+// Numbers reports whether there is a numeric column.
 func (c *Counted) Numbers() bool { return c.schema.Numbers() || len(c.cols) > 0 }
 
-// Columns are the columns as a fit remembers them, nil for none; centers, scales and
-// variances of new ones are not known yet.
+// Columns returns the columns as a fit records them, nil for none; centers, scales and variances of
+// new ones are not known yet.
 func (c *Counted) Columns() []FitColumn {
 	if c.schema == nil {
 		return slices.Clone(c.cols)
@@ -237,7 +236,7 @@ func (c *Counted) Columns() []FitColumn {
 	out := make([]FitColumn, len(c.cols), max(len(c.cols), len(c.schema.Names)))
 	copy(out, c.cols)
 	nan := math.NaN()
-	var of map[string]int // by name, where the earlier rows had others
+	var of map[string]int // by name, if the earlier rows had others
 	for k, name := range c.schema.Names {
 		missing := int64(0)
 		if k < len(c.missing) {
@@ -267,9 +266,9 @@ func (c *Counted) Columns() []FitColumn {
 	return out
 }
 
-// Stand is what stands for a number of a feature that is missing: the mean of its column, of an
-// interaction with levels that of the number; but 0 where rows that lacked one were learnt without
-// it. has says whether there is a belief about a feature.
+// Stand is the replacement of a missing number of a feature: the mean of its column or, for an
+// interaction with levels, that of the number; but 0 if rows that lacked one were learnt without
+// it. has reports whether there is a belief about a feature.
 func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 	if c := f.Number(feature); c != nil {
 		if !math.IsNaN(c.Center) && (c.Missing == 0 || has(feature+IsNull)) {
@@ -288,8 +287,8 @@ func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 	return 0
 }
 
-// Void says whether a feature without a belief counts for nothing: that a value is missing,
-// where rows that lacked one were learnt without it.
+// Void reports whether a feature without a belief contributes nothing: a missing-value indicator,
+// if rows that lacked the value were learnt without it.
 func (f *Fit) Void(feature []byte) bool {
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
@@ -297,7 +296,8 @@ func (f *Fit) Void(feature []byte) bool {
 	})
 }
 
-// lacked says whether rows without a value of c were learnt without it; of an interaction with levels, without the level.
+// lacked reports whether rows without a value of c were learnt without it, or without the level of an
+// interaction.
 func (f *Fit) lacked(c *FitColumn) bool {
 	if !c.Mixed() || !f.filled(c) {
 		return c.Missing > 0 || c.Mixed() && !f.aboutMean(c)

@@ -10,9 +10,9 @@ import (
 	"github.com/bglm/bglm/kernels/argument"
 )
 
-// Correlation is what a fit learnt of the weights that two columns of levels have for one
-// level: mean and deviation of their correlation (SD NaN where it was not integrated), and
-// the covariance of those of a level never seen.
+// Correlation is what a fit learnt of the weights that two columns of levels have for one level:
+// mean and standard deviation of their correlation (SD NaN if it was not integrated), and the
+// covariance of those of a new level.
 type Correlation struct {
 	A, B       string
 	Mean, SD   float64
@@ -25,9 +25,9 @@ type Related struct {
 	X    float64
 }
 
-// Together is what the variance of a predictor has beyond the prior variances of entries whose
-// features have no belief: levels never seen of columns that are correlated. variance is
-// those, of which no more is taken away than there is.
+// Together is the variance of a predictor beyond the prior variances of entries whose features have
+// no belief: of new levels of correlated columns. variance is the sum of those, which limits a
+// negative result.
 func (f *Fit) Together(unseen []Related, variance float64) float64 {
 	if len(f.Correlations) == 0 {
 		return 0
@@ -43,8 +43,8 @@ func (f *Fit) Together(unseen []Related, variance float64) float64 {
 	return max(sum, -variance)
 }
 
-// TiedPrior is the covariance of features a and b, never seen, of the first and the second column of a
-// correlation; false for others.
+// TiedPrior is the covariance of features a and b, never seen, of the first and the second column
+// of a correlation; false for others.
 func (f *Fit) TiedPrior(a, b []byte) (float64, bool) {
 	for _, c := range f.Correlations {
 		first, ok := bytes.CutPrefix(a, []byte(c.A))
@@ -56,14 +56,14 @@ func (f *Fit) TiedPrior(a, b []byte) (float64, bool) {
 	return 0, false
 }
 
-// isLevel says whether text can stand behind the name of a column of levels.
+// isLevel reports whether text can follow the name of a column of levels.
 func isLevel(text []byte) bool {
 	return len(text) > 0 && text[0] == '=' || string(text) == IsNull
 }
 
-// Share is the weight of a feature without a belief, a level of a column that is correlated
-// with others, by independent standard normals z of names: those of the columns before it in
-// its set have a part in it. w is its prior; false where it is correlated with none.
+// Share is a draw of the weight of a feature without a belief, a level of a column that is
+// correlated with others, from independent standard normals z of names: those of the columns before
+// it in its set contribute. w is its prior; false if its column is correlated with none.
 func (f *Fit) Share(name []byte, w Weight, z func(name []byte) float64) (float64, bool) {
 	set, at, level := f.setOf(name)
 	if set == nil {
@@ -91,8 +91,8 @@ func (f *Fit) Share(name []byte, w Weight, z func(name []byte) float64) (float64
 	return x, true
 }
 
-// setOf is the set of columns that a feature's column is correlated with, in their order, its
-// place there, and what stands behind its name.
+// setOf returns the set of columns that a feature's column is correlated with, in order, its index
+// there, and the text after its name.
 func (f *Fit) setOf(name []byte) (set []string, at int, level string) {
 	at = -1
 	for _, c := range f.Correlations {
@@ -120,7 +120,7 @@ func (f *Fit) setOf(name []byte) (set []string, at int, level string) {
 	return set, slices.Index(set, own), level
 }
 
-// prior is the covariance of the weights that columns a and b have for a level never seen.
+// prior is the covariance of the weights that columns a and b have for a new level.
 func (f *Fit) prior(a, b, level string) float64 {
 	if a == b {
 		return f.PriorOf([]byte(a + level)).Variance
@@ -133,7 +133,7 @@ func (f *Fit) prior(a, b, level string) float64 {
 	return 0
 }
 
-// covarianceOf is that of c, by what the columns say where it is that of a number's center.
+// covarianceOf is the covariance of c, computed from the columns if it is due to centring a number.
 func (f *Fit) covarianceOf(c *Correlation) float64 {
 	if len(f.Learnt) > 0 {
 		if center, _, ok := f.Kept(KeptCrossedOf(c.B)); ok {
@@ -146,18 +146,17 @@ func (f *Fit) covarianceOf(c *Correlation) float64 {
 // Tie is an entry of Model.Correlated over the columns of a problem.
 type Tie struct {
 	Names  []string // of the columns of levels
-	Levels [][]int  // by level: the column of the problem of each of Names
+	Levels [][]int  // by level: the column of the problem for each of Names
 }
 
-// Correlates says whether the weights of column have a covariance with those of other columns.
+// Correlates reports whether the weights of column have a covariance with those of other columns.
 func (m *Model) Correlates(column string) bool {
 	return slices.ContainsFunc(m.Correlated, func(set []string) bool {
 		return slices.ContainsFunc(set, func(name string) bool { return strings.EqualFold(name, column) })
 	})
 }
 
-// escaped and plain are a level as interactions write it and as it is: before ':' and '\'
-// stands a '\'.
+// escaped and plain are a level as written in interactions and as it is: '\' precedes ':' and '\'.
 func escaped(level string) string { return escapes.Replace(level) }
 
 var escapes = strings.NewReplacer(`\`, `\\`, ":", `\:`)
@@ -176,10 +175,10 @@ func plain(level string) string {
 	return b.String()
 }
 
-// sameLevel says whether two columns mean one level by what stands behind their names.
+// sameLevel reports whether the texts after the names of two columns denote the same level.
 func sameLevel(a, b string) bool { return a == b || escaped(a) == b || a == escaped(b) }
 
-// levelOf is the column of levels of a feature and what stands behind its name, "=value" or
+// levelOf returns the column of levels of a feature and the text after its name, "=value" or
 // IsNull; "" for none.
 func levelOf(d *Dict, id uint32) (column, level string) {
 	name := string(d.Name(id))
@@ -191,7 +190,7 @@ func levelOf(d *Dict, id uint32) (column, level string) {
 	return column, name[len(column):]
 }
 
-// levels are the features of the columns of a set: by column, what stands behind its name.
+// levels are the features of the columns of a set: by column and the text after its name.
 type levels []map[string]uint32
 
 func levelsOf(d *Dict, set []string) levels {
@@ -211,7 +210,7 @@ func levelsOf(d *Dict, set []string) levels {
 	return all
 }
 
-// find is the feature of column k for a level as another column writes it.
+// find returns the feature of column k for a level as written by another column.
 func (all levels) find(k int, level string) (uint32, bool) {
 	id, ok := all[k][level]
 	if !ok {
@@ -223,9 +222,9 @@ func (all levels) find(k int, level string) (uint32, bool) {
 	return id, ok
 }
 
-// tied is r with a feature for every level in all columns that are correlated: a weight
-// without rows learns by the others of its level.
-// Errors: a column without levels, where there are rows.
+// tied returns r with a feature for every level in all correlated columns: a weight without rows
+// learns from the others of its level.
+// Errors: a column without levels, if there are rows.
 func (r *Rows) tied() (*Rows, error) {
 	if len(r.Model.Correlated) == 0 || r.Len() == 0 {
 		return r, nil
@@ -269,8 +268,8 @@ func (r *Rows) tied() (*Rows, error) {
 	return own, nil
 }
 
-// shareLevels is the error of two columns of set that cannot have a level in common, as g and the
-// interaction f:g of two columns of levels: there are no weights for one level that could go together.
+// shareLevels returns an error for two columns of set that cannot have a level in common, as g and
+// the interaction f:g of two columns of levels: no level then has weights in both.
 func shareLevels(columns []FitColumn, set []string) error {
 	first, levels := "", 0
 	for _, name := range set {
@@ -313,7 +312,7 @@ func (r *Rows) noLevels(column string) error {
 	return e
 }
 
-// Ties are the columns of p that Model.Correlated ties, by level in belief order of the
+// Ties returns the columns of p that Model.Correlated ties, by level in the belief order of the
 // first column.
 // Errors: a weight among them that has a prior of its own.
 func (p *Problem) Ties() ([]Tie, error) {

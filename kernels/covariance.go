@@ -14,22 +14,22 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Covariance is what a Fit keeps of its posterior covariance besides the
-// variances of its beliefs, in belief order. The zero value is diagonal.
+// Covariance is what a Fit keeps of its posterior covariance in addition to the variances of its
+// beliefs, in belief order. The zero value is diagonal.
 //
 //   - full: Values is the lower Cholesky factor L of Σ = L Lᵀ, packed row by row:
 //     L(i, j) at i(i+1)/2 + j, p(p+1)/2 numbers.
-//   - lowrank: Σ = diag(d) - F Fᵀ with F p x Rank. Values has Rank+1 numbers a
+//   - lowrank: Σ = diag(d) - F Fᵀ with F p x Rank. Values has Rank+1 numbers per
 //     belief, d first, then its row of F.
-//   - arrowhead: a block of Rank weights and leaves tied to it, laid out as
-//     arrowhead.Layout says.
+//   - arrowhead: a block of Rank weights and leaves tied to it, as laid out by
+//     arrowhead.Layout.
 type Covariance struct {
 	Form   gauss.Form
 	Rank   int
 	Values []float64
 }
 
-// Want is how many values the form has for p beliefs; the rank is one that Check accepts.
+// Want is the number of values of the form for p beliefs; the rank is one that Check accepts.
 func (c *Covariance) Want(p int) int {
 	switch c.Form {
 	case gauss.Full:
@@ -45,7 +45,7 @@ func (c *Covariance) Want(p int) int {
 // Arrow is the layout of an arrowhead form.
 func (c *Covariance) Arrow() arrowhead.Layout { return arrowhead.Layout{D: c.Rank, Values: c.Values} }
 
-// Check reports a covariance whose size or values do not fit p beliefs.
+// Check returns an error if the size or values of the covariance do not fit p beliefs.
 func (c *Covariance) Check(p int) error {
 	if err := c.checkSize(p); err != nil {
 		return err
@@ -61,13 +61,13 @@ func (c *Covariance) Check(p int) error {
 // MaxRank is the largest rank of a low-rank form.
 const MaxRank = 10_000
 
-// checkSize is Check for the rank and the number of values, whose product does not
-// overflow within these bounds.
+// checkSize is Check for the rank and the number of values, whose product does not overflow within
+// these bounds.
 func (c *Covariance) checkSize(p int) error {
 	most := 0
 	switch c.Form {
 	case gauss.LowRank:
-		most = min(max(p, 1000), MaxRank) // what is made of it has rank² numbers
+		most = min(max(p, 1000), MaxRank) // matrices computed from it have rank² numbers
 	case gauss.Arrowhead:
 		most = arrowhead.MaxBlock
 	}
@@ -90,12 +90,12 @@ func checkValue(v float64) error {
 	return nil
 }
 
-// SetCovariance gives f the full covariance matrix cov over the features of bs,
-// in their order; other beliefs of f stay independent of them. The variances of
-// the beliefs become those of the matrix.
+// SetCovariance sets the covariance of f to the matrix cov over the features of bs, in their order;
+// other beliefs of f stay independent of them. The variances of the beliefs become those of the
+// matrix.
 //
-// Errors: a feature that f does not have, a matrix that is not symmetric (to
-// 1e-9 of its diagonal) or not positive definite.
+// Errors: a feature that f does not have, a matrix that is not symmetric (to 1e-9 of its diagonal)
+// or not positive definite.
 func (f *Fit) SetCovariance(bs []Belief, cov [][]float64) error {
 	at := make(map[string]int, len(f.Beliefs))
 	for k, b := range f.Beliefs {
@@ -138,9 +138,9 @@ func (f *Fit) SetCovariance(bs []Belief, cov [][]float64) error {
 	return nil
 }
 
-// over is the fit's posterior over columns: belief k is column place[k], -1 for a
-// known weight; columns without a belief are independent with the mean and
-// variance given. mean is kept. s ends what is done with the covariance.
+// over returns the fit's posterior over columns: belief k is column place[k], -1 for a known
+// weight; columns without a belief are independent with the given mean and variance. mean is kept.
+// s ends operations on the covariance.
 func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.Normal, error) {
 	c := &f.Covariance
 	if err := c.Check(len(f.Beliefs)); err != nil {
@@ -152,7 +152,7 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 		if j < 0 {
 			continue
 		}
-		// Both orders sort names the same way, so a factor keeps its triangle.
+		// Both orders sort names the same way, so a factor stays triangular.
 		if j <= last {
 			return nil, fmt.Errorf("the beliefs are %w at %.100q", ErrOrder, f.Beliefs[k].Feature)
 		}
@@ -198,9 +198,9 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 	return gauss.NewDiagonal(mean, v), nil
 }
 
-// Joint is the posterior over the beliefs whose variance is not 0: its weight k is belief at[k].
-// s ends what is done with the covariance.
-// Errors: a covariance that does not fit the beliefs, or an arrowhead of too many.
+// Joint returns the posterior over the beliefs of nonzero variance: its weight k is belief at[k]. s
+// ends operations on the covariance.
+// Errors: a covariance that does not fit the beliefs, or an arrowhead with too many.
 func (f *Fit) Joint(s *stop.Stop) (post *gauss.Normal, at []int, err error) {
 	place := make([]int, len(f.Beliefs))
 	var mean, variance []float64
@@ -214,7 +214,7 @@ func (f *Fit) Joint(s *stop.Stop) (post *gauss.Normal, at []int, err error) {
 	return post, at, err
 }
 
-// overArrow is over for an arrowhead form, written out in full.
+// overArrow is over for an arrowhead form, expanded to a full one.
 func (f *Fit) overArrow(place []int, mean, v []float64, s *stop.Stop) (*gauss.Normal, error) {
 	const most = 20_000 // a factor of 1.6 GB
 	if len(v) > most {
@@ -248,9 +248,9 @@ func (f *Fit) overArrow(place []int, mean, v []float64, s *stop.Stop) (*gauss.No
 	return gauss.NewFull(mean, l), nil
 }
 
-// LevelMean is what an unseen level of the column that belief k belongs to has in place of
-// its prior, in an arrowhead form: the block's weight j, its mean, and by what to multiply the
-// prior variance of a weight for the rest. ok is false where there is none.
+// LevelMean is what an unseen level of the column of belief k has instead of its prior, in an
+// arrowhead form: the block's weight j, its mean, and the fraction of the prior variance of a
+// weight that remains. ok is false if there is none.
 func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
 	a := c.Arrow()
 	if j = a.LevelMean(k); j < 0 {
@@ -259,7 +259,7 @@ func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
 	return j, a.ResponseUnit() * a.Mean(j), arrowhead.LevelShare(a.Levels(j)), true
 }
 
-// hasLevelMeans says whether weights of an arrowhead form share level means.
+// hasLevelMeans reports whether weights of an arrowhead form share level means.
 func (c *Covariance) hasLevelMeans() bool {
 	a := c.Arrow()
 	for j := range a.D {
@@ -270,8 +270,8 @@ func (c *Covariance) hasLevelMeans() bool {
 	return false
 }
 
-// UnseenLevel is a belief of the column that a feature without a belief is a level of, -1
-// where there is none with a level mean. Belief k of p is called at(k).
+// UnseenLevel returns a belief of the column of which a feature without a belief is a level, -1 if
+// there is none with a level mean. Belief k of p has the name at(k).
 func (c *Covariance) UnseenLevel(name string, p int, at func(k int) string) int {
 	if c.Form != gauss.Arrowhead {
 		return -1
@@ -280,25 +280,25 @@ func (c *Covariance) UnseenLevel(name string, p int, at func(k int) string) int 
 		return c.levelOf(column+"=", p, at)
 	}
 	for i := strings.LastIndexByte(name, '='); i >= 0; i = strings.LastIndexByte(name[:i], '=') {
-		if k := c.levelOf(name[:i+1], p, at); k >= 0 { // names of columns and levels may hold '='
+		if k := c.levelOf(name[:i+1], p, at); k >= 0 { // names of columns and levels may contain '='
 			return k
 		}
 	}
 	return -1
 }
 
-// levelOf is UnseenLevel of the features that begin with prefix.
+// levelOf is UnseenLevel for the features that begin with prefix.
 func (c *Covariance) levelOf(prefix string, p int, at func(k int) string) int {
 	k := sort.Search(p, func(k int) bool { return CompareNames(at(k), prefix) >= 0 })
 	for ; k < p && strings.HasPrefix(at(k), prefix); k++ {
-		if c.Arrow().LevelMean(k) >= 0 { // else it has a prior of its own
+		if c.Arrow().LevelMean(k) >= 0 { // otherwise it has a prior of its own
 			return k
 		}
 	}
 	return -1
 }
 
-// RowLen is how many values Row gives.
+// RowLen is the length of Row.
 func (c *Covariance) RowLen(j int) int {
 	switch c.Form {
 	case gauss.Full:
@@ -312,8 +312,8 @@ func (c *Covariance) RowLen(j int) int {
 	return c.Rank + 1
 }
 
-// Row is belief j's part of Values: row j of the packed factor, d_j and row j of F, or
-// the numbers of an arrowhead's leaf, the first with the block before it.
+// Row returns belief j's part of Values: row j of the packed factor, d_j and row j of F, or the
+// numbers of an arrowhead's leaf, the first with the block before it.
 func (c *Covariance) Row(j int) []float64 {
 	switch c.Form {
 	case gauss.Full:
@@ -328,10 +328,10 @@ func (c *Covariance) Row(j int) []float64 {
 	return c.Values[j*(c.Rank+1) : (j+1)*(c.Rank+1)]
 }
 
-// Variance is xᵀΣx of the sparse row with value x[k] at belief at[k], for a
-// covariance that is not diagonal. scratch is grown as needed and may be nil. It is NaN
-// where a low-rank form is not positive semi-definite (see CheckPredictor). In an arrowhead
-// form at[k] < 0 stands for the block's weight ^at[k].
+// Variance is xᵀΣx of the sparse row with value x[k] at belief at[k], for a covariance that is not
+// diagonal. scratch is grown as needed and may be nil. The result is NaN if a low-rank form is not
+// positive semi-definite (see CheckPredictor). In an arrowhead form at[k] < 0 stands for the
+// block's weight ^at[k].
 //
 // Cost: O(Σ at) full, O(k Rank) low rank, O(Rank² + k Rank) arrowhead.
 func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64 {
@@ -370,9 +370,9 @@ func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64
 	}
 }
 
-// Rest is what is left of a variance: all - taken, or 0 where rounding, up to tol of
-// all, takes a known direction below it. It is NaN where more is taken than there is,
-// which no covariance that is positive semi-definite does.
+// Rest is a difference of variances: all - taken, or 0 if rounding, up to tol of all, makes that of
+// a known direction negative. It is NaN if it is more negative, which no positive semi-definite
+// covariance causes.
 func Rest(all, taken, tol float64) float64 {
 	if v := all - taken; v >= 0 {
 		return v
@@ -382,7 +382,7 @@ func Rest(all, taken, tol float64) float64 {
 	return math.NaN()
 }
 
-// CheckPredictor reports the Gaussian of a linear predictor that is none.
+// CheckPredictor returns an error if mean and variance of a linear predictor are not those of a Gaussian.
 func CheckPredictor(mean, variance float64) error {
 	switch {
 	case mean-mean == 0 && variance >= 0 && variance-variance == 0:

@@ -9,21 +9,21 @@ import (
 	"github.com/bglm/bglm/kernels/design"
 )
 
-// crossing is an interaction with numbers and the means that Standardize takes out of them: the
-// weights of the other columns take up what that moves. center and scale are those of the number
-// that has levels; 0 of two numbers.
+// crossing is an interaction with numbers and the means that Standardize subtracts from them: the
+// weights of the other columns absorb the shift. center and scale are those of the number that is
+// crossed with levels; 0 for two numbers.
 type crossing struct {
-	column, base  string // base: of the other levels
+	column, base  string // base: the column of the other levels
 	center, scale float64
 	levels        bool
 	of            []design.Crossed
 }
 
-// farNumber is from how many standard deviations from 0 on an interaction is said to be about
-// numbers that should be centred.
+// farNumber is the number of standard deviations from 0 from which a note says that an
+// interaction's numbers should be centred.
 const farNumber = 5
 
-// CrossNote is the sentence about an interaction of a number far from 0 that was learnt as it is
+// CrossNote is the note on an interaction of a number far from 0 that was learnt without centring
 // although numbers were standardised, "" for none.
 func (f *Fit) CrossNote() string {
 	for k := range f.Columns {
@@ -45,15 +45,15 @@ func (f *Fit) CrossNote() string {
 	return ""
 }
 
-// aboutMean says whether f has learnt c, an interaction, about the means of its numbers, as columns that are
-// correlated are where no row is without them: what weights of a level at 0 and slopes have in common stands in Correlations.
+// aboutMean reports whether f has learnt c, an interaction, with centred numbers. So it has for columns
+// in Correlations if no row lacks them: these hold the covariance of a level's weight at 0 and its slope.
 func (f *Fit) aboutMean(c *FitColumn) bool {
 	_, _, centred := f.Kept(KeptCrossedOf(c.Name))
 	return centred || (c.Missing == 0 || f.filled(c)) && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
 }
 
-// spread is the standard deviation of a column of numbers that was standardised: without an
-// intercept Scale is the root mean square.
+// spread is the standard deviation of a numeric column that was standardised: without an intercept
+// Scale is the root mean square.
 func (c *FitColumn) spread(f *Fit) float64 {
 	if f.Intercept {
 		return c.Scale
@@ -70,7 +70,7 @@ func crossNote(column, number string, center, spread float64) string {
 	return fmt.Sprintf("interaction %s uses %s without centring, whose mean is far from 0 (%.6g): its prior says little about the slopes; write it with (%s %s %.10g)", column, number, center, number, sign, by)
 }
 
-// plainColumn is the column of that name that is no interaction, whatever its case; nil for none.
+// plainColumn returns the column with this name, regardless of case, that is no interaction; nil for none.
 func plainColumn(cols []FitColumn, name string) *FitColumn {
 	k := slices.IndexFunc(cols, func(c FitColumn) bool { return c.Parts == "" && strings.EqualFold(c.Name, name) })
 	if k < 0 {
@@ -79,8 +79,8 @@ func plainColumn(cols []FitColumn, name string) *FitColumn {
 	return &cols[k]
 }
 
-// crossings are the interactions of p whose numbers Standardize centres; loose is as there.
-// They have all rows of the columns that take up the means, and no belief that is continued.
+// crossings returns the interactions of p whose numbers Standardize centres; loose is as there. All
+// their rows have the columns that absorb the means, and no belief is continued.
 func (p *Problem) crossings(loose int) (out []crossing) {
 	interact := slices.ContainsFunc(p.columns, func(c FitColumn) bool { return c.Parts != "" })
 	if !interact || p.asIs || p.Start != nil || p.Drifts() || p.Options.AutoNoise || p.dict.HashBits > 0 || p.N == 0 || !p.crossed && !design.Crosses(loose, p.P) {
@@ -118,9 +118,9 @@ func (p *Problem) crossings(loose int) (out []crossing) {
 	return out
 }
 
-// Apart is p with its interactions about the numbers as they come where there are more weights than
-// a posterior of every form can have with numbers that were centred: what is learnt of their prior by
-// one form holds for another.
+// Apart returns p with its interactions in original numbers if there are more weights than a
+// posterior of every form can have with centred numbers: what one form learns of their prior then
+// holds for another.
 func (p *Problem) Apart() *Problem {
 	if design.Crosses(1, p.P) {
 		return p
@@ -130,11 +130,11 @@ func (p *Problem) Apart() *Problem {
 	return &q
 }
 
-// CrossAs makes p centre the numbers of its interactions where q, it or another form of it on
-// standardised scales, has them centred, and nowhere else: what q learnt of their prior holds for p.
+// CrossAs makes p centre the numbers of exactly those interactions for which q, p or another form
+// of it on standardised scales, does: what q learnt of their prior holds for p.
 func (p *Problem) CrossAs(q *Problem) { p.asIs, p.crossed = !q.crossed, q.crossed }
 
-// crossNumbers is a product of two numbers: (u - ū)(v - v̄) = uv - ū v - v̄ u + ūv̄.
+// crossNumbers is the crossing of a product of two numbers: (u - ū)(v - v̄) = uv - ū v - v̄ u + ūv̄.
 func (p *Problem) crossNumbers(c *FitColumn, numbers []ColumnPart, at map[uint32]int) *crossing {
 	column := func(name string) int {
 		if id, ok := p.dict.Find(name); ok && p.dict.NumberPlace(id) < math.MaxInt {
@@ -166,7 +166,7 @@ func (p *Problem) crossNumbers(c *FitColumn, numbers []ColumnPart, at map[uint32
 	return &crossing{column: c.Name, of: []design.Crossed{x}}
 }
 
-// numberMean is the mean of column j by weight, absent entries being zeros.
+// numberMean is the weighted mean of column j, with absent entries as zeros.
 func (p *Problem) numberMean(j int) float64 {
 	x := make([]float64, p.N)
 	for i := range p.N {
@@ -179,15 +179,15 @@ func (p *Problem) numberMean(j int) float64 {
 	return mean
 }
 
-// crossLevels is a number by levels, each of which has a weight of its own besides: (u - ū) z =
-// uz - ū z. nil where that is not so, as where rows have the level without the number.
+// crossLevels is the crossing of a number with levels, each of which also has a weight of its own:
+// (u - ū) z = uz - ū z. nil if that is not so, for example if rows have the level without the number.
 func (p *Problem) crossLevels(c *FitColumn, levels []ColumnPart) *crossing {
 	base := baseOf(p.columns, levels)
 	if base == "" || p.Correlates(c.Name) || p.Correlates(base) {
 		return nil
 	}
 	found := levelsOf(p.dict, []string{base})
-	pair, owner := make([]int, p.P), make([]int, p.P) // by column: its base, or what it is the base of
+	pair, owner := make([]int, p.P), make([]int, p.P) // by column: its base, or the column of which it is the base
 	at := make(map[uint32]int, p.P)
 	for j, id := range p.cols {
 		pair[j], owner[j], at[id] = -1, -1, j
@@ -221,7 +221,7 @@ func (p *Problem) crossLevels(c *FitColumn, levels []ColumnPart) *crossing {
 	return x
 }
 
-// baseOf is the column of these levels alone, "" where there is none.
+// baseOf returns the column of these levels alone, "" if there is none.
 func baseOf(cols []FitColumn, levels []ColumnPart) string {
 	if len(levels) == 1 {
 		if c := plainColumn(cols, levels[0].Name); c != nil && c.Kind == LevelsColumn {
@@ -239,8 +239,8 @@ func baseOf(cols []FitColumn, levels []ColumnPart) string {
 	return ""
 }
 
-// crossedNumbers are the numbers of an interaction with levels, and their weights. ok is false
-// where a row has one without its level's 1, or the level without a number.
+// crossedNumbers returns the numbers of an interaction with levels, and their weights. ok is false
+// if a row has one without its level's 1, or the level without a number.
 func (p *Problem) crossedNumbers(pair, owner []int) (u, weight []float64, ok bool) {
 	for i := range p.N {
 		p.Stop.Row(i)
@@ -267,8 +267,8 @@ func (p *Problem) crossedNumbers(pair, owner []int) (u, weight []float64, ok boo
 	return u, weight, true
 }
 
-// movedColumns are those of interactions whose numbers were centred, and those that took up the
-// means: their prior is one of other weights.
+// movedColumns returns the interactions whose numbers were centred, and the columns that absorbed
+// the means: their prior is one of other weights.
 func (f *Fit) movedColumns() (names []string) {
 	for k := range f.Columns {
 		c := &f.Columns[k]
@@ -290,8 +290,8 @@ func (f *Fit) movedColumns() (names []string) {
 	return names
 }
 
-// restoreCrossed brings what f says of new levels to the numbers as they are, and notes what was
-// centred: a level's weight at 0 and its slope hang together.
+// restoreCrossed converts what f says of new levels to the original numbers, and records what was
+// centred: a level's weight at 0 and its slope are correlated.
 func (s *Standard) restoreCrossed(f *Fit) {
 	for _, x := range s.crossed {
 		f.Keep(KeptCrossedOf(x.column), x.center, x.scale)
@@ -318,7 +318,7 @@ func (s *Standard) restoreCrossed(f *Fit) {
 	}
 }
 
-// goOnCrossed notes in f, which goes on from start, what was taken out of the numbers of its
+// goOnCrossed records in f, which continues start, what was subtracted from the numbers of its
 // interactions, and the covariances of weights of new levels: these are still those at 0.
 func (f *Fit) goOnCrossed(start *Fit) {
 	if start == nil {
@@ -339,8 +339,8 @@ func (f *Fit) goOnCrossed(start *Fit) {
 	}
 }
 
-// tilt gives c, whose weights are those where a number is center, the spread that they have where
-// it is 0 with independent slopes. The deviation keeps its second moment.
+// tilt converts c from the spread of weights where a number is center to that where it is 0, with
+// independent slopes. The standard deviation keeps its second moment.
 func (c *FitColumn) tilt(slope *FitColumn, center float64) {
 	m, sd, ok := c.Deviation()
 	n, nsd, too := slope.Deviation()

@@ -16,53 +16,50 @@ import (
 // Intercept is the feature that every row has with value 1.
 const Intercept = "(Intercept)"
 
-// ErrIntercept is the error of rows that name the intercept where they have it already.
+// ErrIntercept is the error for rows that name the intercept if they have it already.
 var ErrIntercept = fmt.Errorf("feature %q is the intercept, which every row has by itself; leave it out, give it another name, or fit without the intercept", Intercept)
 
 // Dict numbers feature names 0, 1, 2, ... in order of first appearance.
 //
-// A name lies in two words, its length and up to 12 bytes of text, longer ones in
-// one arena, so that a dictionary of millions costs the collector nothing and most
-// names are compared without reading their text. The name of a categorical
-// feature is its column and the value: only the value is stored, hashed on from
-// the column's own hash. Whole numbers and slots are stored as numbers; their digits
-// are written when somebody asks for the name.
+// A name is stored in two words, its length and up to 12 bytes of text, longer ones in one arena,
+// so that a dictionary of millions costs the garbage collector nothing and most names are compared
+// without reading their text. The name of a categorical feature consists of its column and the
+// value: only the value is stored, hashed with the column's hash as seed. Whole numbers and slots
+// are stored as numbers; their digits are written when the name is requested.
 //
 // The zero value is an empty dictionary, ready for use.
 type Dict struct {
 	names []name
-	arena []byte // texts over 12 bytes
-	// table has the upper half of a name's hash, and id+1 below it: open addressing
-	// from the place that the hash's first bits name, so that a larger table is
-	// filled in the order of the smaller one. nil while small.
+	arena []byte // texts longer than 12 bytes
+	// table has the upper half of a name's hash, and id+1 below it: open addressing from the
+	// position given by the hash's first bits, so that a larger table is filled in the order of the
+	// smaller one. nil while small.
 	table []uint64
-	cols  *Columns // the columns that names are split by; nil for none
+	cols  *Columns // the columns by which names are split; nil for none
 
-	// direct is a shortcut from a small whole number (a slot with HashBits) to its
-	// feature: id+1, 0 for ask the table. only counts the numbers that are in no table. Where
-	// complete it has an entry for each slot and is all there is: the table has the other names.
+	// direct is a shortcut from a small whole number (a slot with HashBits) to its feature: id+1,
+	// or 0 if only the table knows. only counts the numbers that are in no table. If complete is
+	// set it has an entry for every slot and replaces the table, which has the other names.
 	direct   []uint32
 	only     int
 	complete bool
 
 	// Of the dense columns 1..wide, which lists of numbers have, 1..denseN have the numbers
-	// denseBase, denseBase+1, ...; apart has the places of others, by number, where names that
-	// were there before lie between.
+	// denseBase, denseBase+1, ...; apart has the places of the others, by number, if earlier names
+	// lie between.
 	denseBase, denseN, wide int32
 	apart                   map[uint32]int32
 
-	// HashBits > 0 bounds the dictionary: names fall into 2^HashBits slots
-	// called #0, #1, ... The intercept has none. It is set before any name but
-	// those of AddRaw.
+	// HashBits > 0 bounds the dictionary: names fall into 2^HashBits slots called #0, #1, ... The
+	// intercept has none. It is set before any name except those of AddRaw is added.
 	HashBits int
 	// Max is the largest number of features; 0 = no limit.
 	Max int
 }
 
-// name is a feature: the column it belongs to (0 for none) and the value, or all
-// of the name.
+// name is a feature: the column it belongs to (0 for none) and the value, or the whole name.
 type name struct {
-	lo, hi uint64 // as in Text; hi is the place in the arena of a long one
+	lo, hi uint64 // as in Text; hi is the position of a long one in the arena
 	col    uint32
 }
 
@@ -73,7 +70,7 @@ func (e ErrTooManyFeatures) Error() string {
 	return fmt.Sprintf("more than max_features = %d features; raise max_features, or bound them with hash_bits", e.Max)
 }
 
-const smallDict = 8 // below this a scan beats a table
+const smallDict = 8 // below this a scan is faster than a table
 
 // Len is the number of features.
 func (d *Dict) Len() int { return len(d.names) }
@@ -81,7 +78,7 @@ func (d *Dict) Len() int { return len(d.names) }
 // Name is the name of feature id. Cost: one allocation.
 func (d *Dict) Name(id uint32) []byte { return d.AppendName(nil, id) }
 
-// AppendName appends the name of feature id. It may write some bytes behind it, up to dst's capacity.
+// AppendName appends the name of feature id. It may write bytes beyond the end, up to dst's capacity.
 func (d *Dict) AppendName(dst []byte, id uint32) []byte { return d.appendName(dst, &d.names[id]) }
 
 func (d *Dict) appendName(dst []byte, n *name) []byte {
@@ -94,8 +91,8 @@ func (d *Dict) appendName(dst []byte, n *name) []byte {
 	return appendInline(dst, n.lo, n.hi)
 }
 
-// AppendNames appends the names of features to text, and where each ends to ends. They are
-// read together, so that the misses of a large dictionary overlap.
+// AppendNames appends the names of features to text, and the end of each to ends. They are read
+// together, so that the cache misses of a large dictionary overlap.
 func (d *Dict) AppendNames(text []byte, ends []int, ids []uint32) ([]byte, []int) {
 	var some [64]name
 	for len(ids) > 0 {
@@ -112,12 +109,12 @@ func (d *Dict) AppendNames(text []byte, ends []int, ids []uint32) ([]byte, []int
 	return text, ends
 }
 
-// isLong says whether the name has over 12 bytes of text.
+// isLong reports whether the name has more than 12 bytes of text.
 func (n *name) isLong() bool {
 	return n.lo&math.MaxUint32 > inlineText && n.lo != numberMark && n.lo != slotMark
 }
 
-// text is the value of a name, valid while no name is added.
+// text returns the value of a name, valid until a name is added.
 func (d *Dict) text(n *name) Text {
 	if n.isLong() {
 		b := d.long(n)
@@ -126,15 +123,15 @@ func (d *Dict) text(n *name) Text {
 	return Text{Lo: n.lo, Hi: n.hi}
 }
 
-// long is the text of a name over 12 bytes.
+// long returns the text of a name longer than 12 bytes.
 func (d *Dict) long(n *name) []byte { return d.arena[n.hi : n.hi+n.lo&math.MaxUint32] }
 
-// Size is the memory held, in bytes.
+// Size is the memory held in bytes.
 func (d *Dict) Size() int64 {
 	return int64(cap(d.arena)) + 24*int64(cap(d.names)) + 8*int64(cap(d.table)) + 4*int64(cap(d.direct)) + 120
 }
 
-// Reset forgets all features and keeps the memory.
+// Reset removes all features and keeps the memory.
 func (d *Dict) Reset() {
 	d.arena, d.names, d.cols = d.arena[:0], d.names[:0], nil
 	d.denseBase, d.denseN, d.wide, d.apart = 0, 0, 0, nil
@@ -160,7 +157,7 @@ func (d *Dict) Clone() Dict {
 
 // ---- lookup --------------------------------------------------------------------
 
-// same says whether name n is the value t of column col.
+// same reports whether name n is value t of column col.
 func (d *Dict) same(n *name, col uint32, t *Text) bool {
 	if n.lo != t.Lo || n.col != col {
 		return false
@@ -168,15 +165,15 @@ func (d *Dict) same(n *name, col uint32, t *Text) bool {
 	return n.hi == t.Hi && t.Long == "" || t.Long != "" && string(d.long(n)) == t.Long
 }
 
-// isDirect says whether t is a slot that direct alone knows.
+// isDirect reports whether t is a slot that only direct knows.
 func (d *Dict) isDirect(t *Text) bool {
 	return d.complete && t.Lo == slotMark && t.Hi < uint64(len(d.direct))
 }
 
-// home is where the search for a hash begins.
+// home is the position at which the search for a hash begins.
 func (d *Dict) home(h uint64) uint64 { return h >> bits.LeadingZeros64(uint64(len(d.table)-1)) }
 
-// find returns the feature that is value t of column col, or where to insert it.
+// find returns the feature that is value t of column col, or the position at which to insert it.
 func (d *Dict) find(h uint64, col uint32, t *Text) (id uint32, at int, ok bool) {
 	if id, ok := d.shortcut(col, t.Lo, t.Hi); ok {
 		return id, 0, id != Missing
@@ -204,14 +201,13 @@ func (d *Dict) find(h uint64, col uint32, t *Text) (id uint32, at int, ok bool) 
 	}
 }
 
-// ahead is how many names are looked up together: enough for their misses to overlap,
-// few enough to stay in the near caches.
+// ahead is the number of names looked up together: enough for their cache misses to overlap, few
+// enough to stay in the near caches.
 const ahead = 512
 
-// findSome is find for up to ahead values of column col; ids are Missing where the
-// dictionary does not know one. It says whether it knows them all. All entries of the
-// table are read before the first name, and all names before the first is compared, so
-// that the misses of a large dictionary overlap.
+// findSome is find for up to ahead values of column col; ids are Missing for unknown ones. It
+// reports whether all are known. All entries of the table are read before the first name, and all
+// names before the first comparison, so that the cache misses of a large dictionary overlap.
 func (d *Dict) findSome(ids []uint32, hs []uint64, col uint32, ts []Text) (all bool) {
 	all = true
 	ids, ts = ids[:len(hs)], ts[:len(hs)]
@@ -240,7 +236,7 @@ func (d *Dict) findSome(ids []uint32, hs []uint64, col uint32, ts []Text) (all b
 		}
 		ids[k] = uint32(e) - 1 // Missing for 0
 	}
-	for k, id := range ids { // no branch here: all misses are on their way before one is there
+	for k, id := range ids { // no branch here, so that all misses are under way before the first is resolved
 		n, t := &names[min(int(id), len(names)-1)], &ts[k]
 		es[k&(ahead-1)] = n.lo ^ t.Lo | n.hi ^ t.Hi | uint64(n.col^col) | uint64(len(t.Long))
 	}
@@ -249,7 +245,7 @@ func (d *Dict) findSome(ids []uint32, hs []uint64, col uint32, ts []Text) (all b
 			continue
 		}
 		ok := false
-		if id != Missing { // a long name, or a chance match of the hash
+		if id != Missing { // a long name, or an accidental match of the hash
 			id, _, ok = d.find(hs[k], col, &ts[k])
 		}
 		if !ok {
@@ -298,7 +294,7 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 	return id, nil
 }
 
-// index makes the table of a dictionary that had none.
+// index creates the table of a dictionary without one.
 func (d *Dict) index(size int) {
 	d.table = make([]uint64, size)
 	for id := range d.names {
@@ -306,8 +302,8 @@ func (d *Dict) index(size int) {
 	}
 }
 
-// full says whether the table is to grow. Where a cache holds it, room costs little, and a
-// second place to look at, which no processor can predict, more than the look.
+// full reports whether the table is to grow. If it fits into a cache, space costs little, and a
+// second probe, which no processor can predict, more than the probe itself.
 func (d *Dict) full() bool {
 	n := len(d.names) - d.only
 	if len(d.table) < nearTable {
@@ -316,10 +312,10 @@ func (d *Dict) full() bool {
 	return 8*n > 5*len(d.table)
 }
 
-// nearTable is the size of a table, 256 KB, that a cache holds.
+// nearTable is the size of a table, 256 KB, that fits into a cache.
 const nearTable = 1 << 15
 
-// rehash makes the table larger.
+// rehash enlarges the table.
 func (d *Dict) rehash(size int) {
 	old := d.table
 	d.table = memory.Make[uint64](size, size)
@@ -339,7 +335,7 @@ func (d *Dict) enter(e uint64) {
 	d.table[i] = e
 }
 
-// hash is what the table knows feature id by.
+// hash is the hash of feature id in the table.
 func (d *Dict) hash(id uint32) uint64 {
 	n := &d.names[id]
 	t := d.text(n)
@@ -349,14 +345,14 @@ func (d *Dict) hash(id uint32) uint64 {
 	return t.hashKey()
 }
 
-// AddRaw numbers a name as it stands, also under HashBits (beliefs that carry
-// slot names already, the intercept).
+// AddRaw numbers a name without hashing it into a slot, also under HashBits (for beliefs with slot
+// names and the intercept).
 func (d *Dict) AddRaw(name string) (uint32, error) {
 	h, col, t := d.split(name)
 	return d.add(h, col, &t)
 }
 
-// split is the hash of a name, and the column of the dictionary and value it is.
+// split returns the hash of a name, and its column in the dictionary and its value.
 func (d *Dict) split(name string) (h uint64, col uint32, t Text) {
 	if i := strings.IndexByte(name, '='); i >= 0 {
 		h = hashBytes(hashBytes(k0, view(name[:i+1])), view(name[i+1:]))
@@ -372,7 +368,7 @@ func (d *Dict) split(name string) (h uint64, col uint32, t Text) {
 }
 
 // Merge numbers the features of src and returns their numbers, in src's order.
-// Errors: the dictionary's limit; those before it are numbered.
+// Errors: the dictionary's limit; names before it are numbered.
 func (d *Dict) Merge(src *Dict) (ids []uint32, err error) {
 	if ids, err = d.merge(src); err == nil {
 		d.widenBy(src, ids)
@@ -385,7 +381,7 @@ func (d *Dict) merge(src *Dict) (ids []uint32, err error) {
 	if src.cols != nil {
 		d.Use(src.cols)
 	}
-	if d.cols != nil && d.cols != src.cols { // d may split names that src has whole
+	if d.cols != nil && d.cols != src.cols { // d may split names that are whole in src
 		for j := range ids {
 			n := &src.names[j]
 			t := src.text(n)
@@ -409,7 +405,7 @@ func (d *Dict) merge(src *Dict) (ids []uint32, err error) {
 	if all == 1 {
 		return ids, nil
 	}
-	for j, id := range ids { // src has each name once: those that are new stay so until their turn
+	for j, id := range ids { // src has each name once: new ones stay new until their turn
 		if id == Missing {
 			n := &src.names[j]
 			t := src.text(n)
@@ -421,8 +417,8 @@ func (d *Dict) merge(src *Dict) (ids []uint32, err error) {
 	return ids, nil
 }
 
-// findOf sets ids[lo:hi] to the numbers of these features of src, whose columns are those of
-// d, Missing where there is none. It says whether it has found all.
+// findOf sets ids[lo:hi] to the numbers of these features of src, whose columns are those of d,
+// Missing for unknown ones. It reports whether all are known.
 func (d *Dict) findOf(src *Dict, ids []uint32, lo, hi int) (all bool) {
 	var hs [ahead]uint64
 	var ts [ahead]Text
@@ -449,12 +445,12 @@ func (d *Dict) findOf(src *Dict, ids []uint32, lo, hi int) (all bool) {
 	return all
 }
 
-// isNumber says whether a value of column col is a whole number that direct may have.
+// isNumber reports whether a value of column col is a whole number that direct may have.
 func (d *Dict) isNumber(col uint32, lo uint64) bool {
 	return lo == numberMark && col == 0 && d.HashBits == 0
 }
 
-// shortcut is the feature of a number or a slot, Missing where there is none, if direct knows it.
+// shortcut returns the feature of a number or slot, Missing if there is none, provided that direct knows it.
 func (d *Dict) shortcut(col uint32, lo, hi uint64) (id uint32, ok bool) {
 	if lo != numberMark && lo != slotMark || hi >= uint64(len(d.direct)) {
 		return 0, false
@@ -466,13 +462,13 @@ func (d *Dict) shortcut(col uint32, lo, hi uint64) (id uint32, ok bool) {
 	return id, id != Missing && d.isNumber(col, lo)
 }
 
-// slotOf is the slot that a hash falls into, as a name and with its hash.
+// slotOf returns the slot of a hash, as a name and with its hash.
 func (d *Dict) slotOf(h uint64) (t Text, key uint64) {
 	t = Text{Lo: slotMark, Hi: h >> (64 - uint(d.HashBits))}
 	return t, hashNumber(t.Lo, t.Hi)
 }
 
-// slot numbers the slot that a hash falls into.
+// slot numbers the slot of a hash.
 func (d *Dict) slot(h uint64) (uint32, error) {
 	if id := d.findSlot(h); id != Missing {
 		return id, nil
@@ -498,8 +494,8 @@ func (d *Dict) findSlot(h uint64) uint32 {
 	return Missing
 }
 
-// findSlots is findSlot for several hashes, and says whether all were found. Where direct
-// knows all slots nothing is done between its reads, so that their misses overlap.
+// findSlots is findSlot for several hashes, and reports whether all were found. If direct has all
+// slots there is nothing between its reads, so that their cache misses overlap.
 func (d *Dict) findSlots(ids []uint32, hs []uint64) (all bool) {
 	all = true
 	ids = ids[:len(hs)]
@@ -517,11 +513,11 @@ func (d *Dict) findSlots(ids []uint32, hs []uint64) (all bool) {
 	return !slices.Contains(ids, Missing)
 }
 
-// slotShare of the slots make a dictionary that has an entry for each of them: the
-// entries are a small part of its names then.
+// From 1/slotShare of the slots in use on, direct has an entry for each of them: these entries are
+// then a small part of the memory for names.
 const slotShare = 32
 
-// rememberSlot is remember, for all slots at once where there are many.
+// rememberSlot is remember, for all slots at once if there are many.
 func (d *Dict) rememberSlot(s uint64, id uint32) {
 	if d.table == nil || len(d.names) < 1<<d.HashBits/slotShare {
 		d.remember(s, id)
@@ -542,15 +538,15 @@ func (d *Dict) rememberSlot(s uint64, id uint32) {
 	}
 }
 
-// remember makes the next search for the whole number v direct, where there is room.
+// remember makes the next search for the whole number v direct, if there is room.
 func (d *Dict) remember(v uint64, id uint32) {
 	if d.room(v, 1<<20) {
 		d.direct[v] = id + 1
 	}
 }
 
-// room makes room in direct for the whole number v: up to a few times the number of features,
-// or up to few beside those of thousands of names, a few megabytes.
+// room makes room in direct for the whole number v: up to a few times the number of features, or up
+// to few, a few megabytes, with thousands of names.
 func (d *Dict) room(v, few uint64) bool {
 	if v < uint64(len(d.direct)) {
 		return true
@@ -600,11 +596,11 @@ func (d *Dict) AddInt(v int) (uint32, error) {
 	return id, err
 }
 
-// Missing is the number of a feature that a dictionary does not have.
+// Missing is the number of an unknown feature.
 const Missing = math.MaxUint32
 
-// FindInts sets ids to the numbers of the decimal texts of vs, Missing where the
-// dictionary does not know one, and says whether it knows them all.
+// FindInts sets ids to the numbers of the decimal texts of vs, Missing for unknown ones, and
+// reports whether all are known.
 func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 	all = true
 	if d.HashBits > 0 {
@@ -647,9 +643,8 @@ func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 	return all
 }
 
-// FindTexts sets ids to the numbers of the values ts of column c, or of the names ts
-// where c is Names, Missing where the dictionary does not know one, and says whether
-// it knows them all.
+// FindTexts sets ids to the numbers of the values ts of column c, or of the names ts if c is Names,
+// Missing for unknown ones, and reports whether all are known.
 func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	all = true
 	if d.HashBits == 0 && c.whole && d.cols != nil {
@@ -690,8 +685,8 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	return all
 }
 
-// hashNames is hashName of each, but false where one begins as a number or a slot does. Most
-// names are short; a call for each would take as long as the hash.
+// hashNames is hashName for each, but false if one begins like a number or a slot. Most names are
+// short; a call for each would take as long as the hash.
 func hashNames(hs []uint64, ts []Text) bool {
 	hs = hs[:len(ts)]
 	for k := range ts {
@@ -709,7 +704,7 @@ func hashNames(hs []uint64, ts []Text) bool {
 	return true
 }
 
-// findKeys is findSome of whole names, some of which may be numbers or slots.
+// findKeys is findSome for whole names, some of which may be numbers or slots.
 func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {
 	var hs [ahead]uint64
 	var keys [ahead]Text
@@ -732,7 +727,7 @@ func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {
 	return !slices.Contains(ids, Missing)
 }
 
-// findWhole is FindTexts of a name that may hold the column that it belongs to.
+// findWhole is FindTexts for a name that may contain the column that it belongs to.
 func (d *Dict) findWhole(t *Text) uint32 {
 	h, col, v := d.split(t.String())
 	if id, _, ok := d.find(h, col, &v); ok {
@@ -741,7 +736,7 @@ func (d *Dict) findWhole(t *Text) uint32 {
 	return Missing
 }
 
-// AddText numbers the value t of column c, or the name t where c is Names.
+// AddText numbers the value t of column c, or the name t if c is Names.
 func (d *Dict) AddText(c Column, t *Text) (uint32, error) {
 	if c.whole {
 		if d.HashBits > 0 {
@@ -760,8 +755,8 @@ func (d *Dict) AddText(c Column, t *Text) (uint32, error) {
 	return d.add(h, c.id, t)
 }
 
-// Dense numbers the dense columns 1..n. When it returns base >= 0, column j has
-// number base+j-1; else ask AddInt for each column.
+// Dense numbers the dense columns 1..n. If it returns base >= 0, column j has number base+j-1;
+// otherwise call AddInt for each column.
 func (d *Dict) Dense(n int) (base int, err error) {
 	if n <= int(d.denseN) {
 		return int(d.denseBase), nil
@@ -780,7 +775,7 @@ func (d *Dict) Dense(n int) (base int, err error) {
 		d.widen(id)
 	}
 	if n > int(d.denseN) {
-		return -1, nil // other features lie between: numbers are not in a row
+		return -1, nil // other features lie between: the numbers are not consecutive
 	}
 	return int(d.denseBase), nil
 }
@@ -801,7 +796,7 @@ func (d *Dict) widen(id uint32) {
 	d.wide++
 }
 
-// widenBy has the dense columns of src, whose features have these numbers here.
+// widenBy adds the dense columns of src, whose features have the numbers ids here.
 func (d *Dict) widenBy(src *Dict, ids []uint32) {
 	if src.wide <= d.wide {
 		return
@@ -818,10 +813,10 @@ func (d *Dict) widenBy(src *Dict, ids []uint32) {
 	}
 }
 
-// DenseBase is the number of the dense column 1 where columns 1..n follow one another.
+// DenseBase is the number of dense column 1 if columns 1..n have consecutive numbers.
 func (d *Dict) DenseBase(n int) (base int, ok bool) { return int(d.denseBase), n <= int(d.denseN) }
 
-// Find returns the number of a name that is there already.
+// Find returns the number of a known name.
 func (d *Dict) Find(name string) (uint32, bool) {
 	h, col, t := d.split(name)
 	id, _, ok := d.find(h, col, &t)

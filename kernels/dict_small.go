@@ -2,11 +2,10 @@ package kernels
 
 import "maps"
 
-// smallNames is how many names lie beside their dictionary in a Copy.
+// smallNames is the number of names stored with their dictionary in a Copy.
 const smallNames = 4
 
-// Copy returns an independent copy that takes more names. One of few names is one
-// allocation.
+// Copy returns an independent copy that can grow. For few names it is one allocation.
 func (d *Dict) Copy() *Dict {
 	c := new(struct {
 		Dict
@@ -18,7 +17,7 @@ func (d *Dict) Copy() *Dict {
 	}
 	c.Dict = *d
 	c.names = append(c.few[:0], d.names...)
-	c.arena = d.arena[:len(d.arena):len(d.arena)] // what is there is not changed
+	c.arena = d.arena[:len(d.arena):len(d.arena)] // the existing part is never changed
 	c.apart = maps.Clone(d.apart)
 	return &c.Dict
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// exactly is below which part of what a column does to the responses a noise is that measurements do not have.
+// exactly is the ratio of the noise to a column's effect on the responses below which no measurement lies.
 const exactly = 1e-9
 
-// ExactNote is the sentence about columns of numbers that give real responses almost exactly, as one does which is
-// made of them; "" for none. The noise is one that m has learnt from more rows than there are weights.
+// ExactNote is the note on numeric columns that determine real responses almost exactly, like a column from
+// which they were computed; "" for none. The noise is one that m has learnt from more rows than weights.
 //
 // Cost: O(columns + beliefs).
 func (f *Fit) ExactNote(m *Model) string {

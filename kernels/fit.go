@@ -22,19 +22,19 @@ type Belief struct {
 	Weight
 }
 
-// Prior is what a weight without data has. The zero Prior is DefaultPrior.
+// Prior is the belief of a weight without data. The zero Prior is DefaultPrior.
 type Prior struct {
 	Mean              float64 // of every weight
-	Variance          float64 // of every weight but the intercept; 0 is 1 unless Known
-	InterceptVariance float64 // 0 is 10 unless Known
-	// Known says that a variance of 0 is meant: a weight known to be at Mean.
+	Variance          float64 // of every weight except the intercept; 0 stands for 1 unless Known
+	InterceptVariance float64 // 0 stands for 10 unless Known
+	// Known says that a variance of 0 is meant literally: the weight is known to be Mean.
 	Known bool
 }
 
 // DefaultPrior is N(0, 1), for the intercept N(0, 10).
 var DefaultPrior = Prior{Mean: 0, Variance: 1, InterceptVariance: 10}
 
-// Complete is p with the variances that its zeros stand for.
+// Complete is p with defaults in place of its zeros.
 func (p Prior) Complete() Prior {
 	if !p.Known {
 		p.Variance = Or(p.Variance, DefaultPrior.Variance)
@@ -43,7 +43,7 @@ func (p Prior) Complete() Prior {
 	return p
 }
 
-// Literal is the prior of these numbers as they stand, zeros too.
+// Literal is the prior with exactly these numbers, including zeros.
 func (p Prior) Literal() Prior {
 	p.Known = p.Variance == 0 || p.InterceptVariance == 0
 	return p
@@ -58,40 +58,40 @@ func (p Prior) Of(name []byte) Weight {
 	return Weight{p.Mean, p.Variance}
 }
 
-// FitFormat is the version of the layout in which a Fit is stored, in SQL and in files.
-// All up to it are read; layout 1 had neither columns nor a version.
+// FitFormat is the version of the layout in which a Fit is stored, in SQL and in files. All
+// versions up to it are read; version 1 had neither columns nor a version number.
 const FitFormat = 4
 
 // Kinds of a FitColumn.
 const (
 	NumberColumn   = "number"
 	LevelsColumn   = "levels"
-	FeaturesColumn = "features" // a map or list beside columns, whose features have names of their own
+	FeaturesColumn = "features" // a map or list among columns, whose features have names of their own
 )
 
-// FitColumn is what a fit remembers of a column of its rows: of a STRUCT by name, of a list
-// of numbers by place.
+// FitColumn is a fit's record of a column of its rows: of a STRUCT by name, of a list of numbers by
+// place.
 type FitColumn struct {
 	Name          string
 	Kind          string  // NumberColumn, LevelsColumn or FeaturesColumn
-	Parts         string  // of an interaction: its columns (JoinParts); "" where they are not known
+	Parts         string  // of an interaction: its columns (JoinParts); "" if they are not known
 	N, Missing    int64   // rows seen, and how many of them had no value there
-	Center, Scale float64 // mean and standard deviation by which a number was standardised; NaN where it was not
-	Variance      float64 // prior variance that the column's weights had or learnt; NaN where none is known
+	Center, Scale float64 // mean and standard deviation by which a number was standardised; NaN if it was not
+	Variance      float64 // prior variance that the column's weights had or learnt; NaN if unknown
 
-	// Of levels whose variance was learnt and integrated, Center and Scale are posterior mean
-	// and deviation of the standard deviation of their weights, √Variance being where the
-	// evidence is highest.
+	// For levels whose variance was learnt and integrated, Center and Scale are the posterior mean
+	// and standard deviation of the standard deviation of their weights; √Variance maximises the
+	// evidence.
 }
 
-// Deviation is posterior mean and deviation of the standard deviation of the weights of a
-// column of levels; false where it is not known.
+// Deviation is the posterior mean and standard deviation of the standard deviation of the weights
+// of a column of levels; false if it is not known.
 func (c *FitColumn) Deviation() (mean, sd float64, ok bool) {
 	return c.Center, c.Scale, c.Kind == LevelsColumn && c.Scale > 0 && c.Center > 0
 }
 
-// PriorOf is the prior of a feature that f has no belief about: of a level of a column whose
-// variance it knows that variance, with what is known of its spread.
+// PriorOf is the prior of a feature about which f has no belief: for a level of a column with a
+// known prior variance that variance, including its uncertainty.
 func (f *Fit) PriorOf(name []byte) Weight {
 	w := f.Prior.Of(name)
 	if v, ok := f.LevelVariance(name); ok {
@@ -100,8 +100,8 @@ func (f *Fit) PriorOf(name []byte) Weight {
 	return w
 }
 
-// Anew is the prior of a level that f has learnt, where it has learnt and averaged over the variance
-// of its column: at the variance where the evidence is highest. false for another feature.
+// Anew is the prior of a level that f has learnt, if it has learnt the variance of its column and
+// averaged over it: at the variance of highest evidence. false for other features.
 func (f *Fit) Anew(name []byte) (Weight, bool) {
 	w := f.Prior.Of(name)
 	c := f.levelsOf(name)
@@ -113,8 +113,8 @@ func (f *Fit) Anew(name []byte) (Weight, bool) {
 	return w, ok && c.Variance >= 0
 }
 
-// LevelVariance is the prior variance of a new level of a column of f; false where f knows none
-// of that column.
+// LevelVariance is the prior variance of a new level of a column of f; false if f knows none for
+// that column.
 func (f *Fit) LevelVariance(name []byte) (variance float64, ok bool) {
 	if len(f.Columns) == 0 {
 		return 0, false
@@ -129,8 +129,8 @@ func (f *Fit) LevelVariance(name []byte) (variance float64, ok bool) {
 	return c.Variance, c.Variance >= 0
 }
 
-// levelsOf is the column of levels that a feature belongs to, the longest where names of columns
-// hold '='; nil for none.
+// levelsOf returns the column of levels that a feature belongs to, the longest if names of columns
+// contain '='; nil for none.
 func (f *Fit) levelsOf(name []byte) (of *FitColumn) {
 	for k := range f.Columns {
 		c := &f.Columns[k]
@@ -144,8 +144,8 @@ func (f *Fit) levelsOf(name []byte) (of *FitColumn) {
 	return of
 }
 
-// LevelColumn is the name of the column of levels that a feature of f belongs to: of a fit that
-// remembers no columns what stands before the first '=' or IsNull.
+// LevelColumn is the name of the column of levels that a feature of f belongs to; for a fit that
+// records no columns, the text before the first '=' or IsNull.
 func (f *Fit) LevelColumn(feature string) string {
 	if c := f.levelsOf(view(feature)); c != nil {
 		return c.Name
@@ -157,15 +157,15 @@ func (f *Fit) LevelColumn(feature string) string {
 	return name
 }
 
-// Fit is a posterior with all that predicting, continuing and merging need. How it is
-// stored is listed in package fitlayout.
+// Fit is a posterior with everything that predicting, continuing and merging need. Package
+// fitlayout lists how it is stored.
 type Fit struct {
 	Method, Family, Link string
-	Shape, Dispersion    float64 // Shape NaN where the family has none
+	Shape, Dispersion    float64 // Shape is NaN if the family has none
 	Intercept            bool
 	HashBits             int
 	Prior                Prior
-	Time                 float64 // when the beliefs are valid; NaN without time
+	Time                 float64 // time of the beliefs; NaN without time
 	Beliefs              []Belief
 	Covariance           Covariance
 	Classes              []string // softmax: beliefs are len(Classes) blocks of equal length, class by class
@@ -174,12 +174,12 @@ type Fit struct {
 	Iterations           int
 	Converged            bool
 	Status               string      // "ok", or sentences (Say)
-	Columns              []FitColumn // none are remembered: nil
+	Columns              []FitColumn // nil: not recorded
 	Correlations         []Correlation
 	Learnt               []Learnt // none: nil
 }
 
-// Standardized says whether numbers or responses were brought to units of their own.
+// Standardized reports whether numbers or responses were standardised.
 func (f *Fit) Standardized() bool {
 	if _, _, ok := f.Kept(KeptUnit); ok {
 		return true
@@ -195,7 +195,7 @@ func (f *Fit) Standardized() bool {
 	return f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().InUnits()
 }
 
-// SetLikelihood notes the family, link and parameters of l.
+// SetLikelihood records the family, link and parameters of l.
 func (f *Fit) SetLikelihood(l lik.Likelihood) {
 	f.Family, f.Link, f.Shape, f.Dispersion = l.Family(), l.Link(), math.NaN(), 1
 	if s, ok := l.(lik.Shaped); ok {
@@ -206,10 +206,10 @@ func (f *Fit) SetLikelihood(l lik.Likelihood) {
 	}
 }
 
-// Say adds a sentence to the status, "" for none. One that is there is not said twice.
+// Say adds a sentence to the status, "" for none. A sentence is not repeated.
 func (f *Fit) Say(sentence string) { f.Status = Join(f.Status, sentence) }
 
-// Join is a status with a sentence more: "ok" where neither says anything.
+// Join adds a sentence to a status: "ok" if neither says anything.
 func Join(status, sentence string) string {
 	switch {
 	case status == "" || status == "ok":
@@ -223,7 +223,7 @@ func Join(status, sentence string) string {
 // WeightlessNote is the status of a fit none of whose rows counts.
 const WeightlessNote = "no row counts, for all weights are 0: the posterior is the prior"
 
-// SkippedNote says how many rows were left out, "" for none.
+// SkippedNote says how many rows were skipped, "" for none.
 func SkippedNote(n int64) string {
 	switch n {
 	case 0:
@@ -234,17 +234,17 @@ func SkippedNote(n int64) string {
 	return fmt.Sprintf("%d rows were skipped", n)
 }
 
-// FactorisedNote is the sentence about factorised beliefs of weights that rows share.
+// FactorisedNote is the note on factorised beliefs of weights that occur together in rows.
 const FactorisedNote = "the posterior is factorised, but features occur together in rows: its variances are too small where weights are correlated, most of all the intercept's"
 
 const manyFactorised = "weights is factorised (covariance 'full' was not asked for): standard deviations are too small where columns are correlated"
 
-// ManyFactorised is the sentence about so many weights, for which no other form was asked.
+// ManyFactorised is the note on this many weights, for which no other form was requested.
 func ManyFactorised(weights int) string {
 	return fmt.Sprintf("the posterior of %d %s", weights, manyFactorised)
 }
 
-// Factorised says whether a status has FactorisedNote or ManyFactorised.
+// Factorised reports whether a status has FactorisedNote or ManyFactorised.
 func Factorised(status string) bool {
 	return strings.Contains(status, FactorisedNote) || strings.Contains(status, manyFactorised)
 }
@@ -257,11 +257,11 @@ func (f *Fit) Each(visit func(name []byte, w Weight)) {
 	}
 }
 
-// ErrNoFit is the error of a fit that is nil.
+// ErrNoFit is the error for a nil fit.
 var ErrNoFit = errors.New("the fit is nil; allowed: a fit that a method or FromBeliefs made")
 
-// Check reports the first belief that is not a Gaussian.
-// Errors: ErrNoFit too.
+// Check returns an error for the first belief that is not a Gaussian.
+// Errors: also ErrNoFit.
 func (f *Fit) Check() error {
 	if f == nil {
 		return ErrNoFit
@@ -274,8 +274,8 @@ func (f *Fit) Check() error {
 	return nil
 }
 
-// CheckWeight reports a mean that is not finite or a variance that is negative
-// or not finite.
+// CheckWeight returns an error for a mean that is not finite or a variance that is negative or not
+// finite.
 func CheckWeight(w Weight) error {
 	if !special.Finite(w.Mean) {
 		return fmt.Errorf("mean = %v: a finite number is needed", w.Mean)
@@ -286,11 +286,11 @@ func CheckWeight(w Weight) error {
 	return nil
 }
 
-// FromBeliefs is a fit of no rows whose beliefs are bs, independent of one another,
-// under the likelihood, prior, intercept and hash bits of m; nil is the default model.
-// Beliefs may come in any order; an intercept that is not among them has its prior.
+// FromBeliefs returns a fit of no rows with the independent beliefs bs, under the likelihood, prior,
+// intercept and hash bits of m; nil is the default model. Beliefs may be in any order; an intercept that
+// is not among them has its prior.
 //
-// Errors: a belief that is not a Gaussian, two about one feature, or under hash bits of no slot.
+// Errors: a belief that is not a Gaussian, two about one feature, or under hash bits one that is no slot.
 func FromBeliefs(bs []Belief, m *Model) (*Fit, error) {
 	seen := make(map[string]bool, len(bs))
 	for _, b := range bs {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Gaps are the interactions in which a number can be missing, by their names: what stands for it there is what
-// the row has in the number's own column, whose mean where it is missing too. The zero Gaps have none.
+// Gaps are the interactions in which a number can be missing, by name: it is replaced by the row's value
+// in the number's own column, or by that column's mean if this is missing, too. The zero Gaps have none.
 type Gaps map[string][]uint32
 
-// GapsOf are those of columns whose features are numbered by d: each interaction whose numbers are columns by
-// themselves too, with these. Names that share slots have none.
+// GapsOf returns the Gaps of columns whose features are numbered by d: each interaction whose
+// numbers also have columns of their own, with these. Names that share slots have none.
 //
 // Cost: a lookup for each number of an interaction.
 func GapsOf(cols []FitColumn, d *Dict) (g Gaps) {
@@ -40,8 +40,8 @@ func GapsOf(cols []FitColumn, d *Dict) (g Gaps) {
 	return g
 }
 
-// plainNumbers are the numbers of an interaction, with levels one, by the names of their own columns; nil where one has
-// none.
+// plainNumbers returns the numbers of an interaction (one if it has levels) by the names of their
+// own columns; nil if one has none.
 func plainNumbers(cols []FitColumn, c *FitColumn) (names []string) {
 	parts, ok := SplitParts(c.Parts)
 	if !ok {
@@ -63,10 +63,10 @@ func plainNumbers(cols []FitColumn, c *FitColumn) (names []string) {
 	return names
 }
 
-// Fills says whether what stands for a number that is missing in c, an interaction of f, is that of its own column.
+// Fills reports whether a missing number in c, an interaction of f, is replaced by that of its own column.
 func (f *Fit) Fills(c *FitColumn) bool { return f.HashBits == 0 && len(plainNumbers(f.Columns, c)) > 0 }
 
-// Of are the features whose product stands where feature id is missing, nil for none.
+// Of returns the features whose product replaces feature id if it is missing, nil for none.
 func (g Gaps) Of(d *Dict, id uint32) []uint32 {
 	if len(g) == 0 {
 		return nil
@@ -82,8 +82,8 @@ func (g Gaps) Of(d *Dict, id uint32) []uint32 {
 	return of
 }
 
-// Value is what stands in a row of features fs, numbered by ids where that is not nil, and values xs for what is the
-// product of features of; mean is that of each of these where the row lacks it.
+// Value is the product of the features of in a row of features fs, numbered by ids unless that is
+// nil, and values xs; mean is the mean of those that the row lacks.
 func (g Gaps) Value(of, fs []uint32, xs []float64, ids []uint32, mean func(id uint32) float64) float64 {
 	v := 1.0
 	for _, u := range of {
@@ -105,8 +105,8 @@ func (g Gaps) Value(of, fs []uint32, xs []float64, ids []uint32, mean func(id ui
 	return v
 }
 
-// WithoutGaps is b, whose features are numbered by d, with 0 for what is missing in interactions of levels and numbers:
-// for those who do not know yet what stands for it.
+// WithoutGaps is b, whose features are numbered by d, with 0 for missing values of interactions of
+// levels and numbers: for callers that do not know the replacements yet.
 func (b *Batch) WithoutGaps(d *Dict) *Batch {
 	if b.Schema == nil || b.Schema.Parts == nil || len(b.Missing) == 0 || len(b.Columns) > 0 {
 		return b
@@ -128,8 +128,8 @@ func (b *Batch) WithoutGaps(d *Dict) *Batch {
 	return &out
 }
 
-// KeepFilled notes in f, which m has learnt, the interactions of whose rows some lacked a number that Gaps stood for; not
-// those of which the fit that m continues learnt such rows otherwise.
+// KeepFilled records in f, which m has learnt, the interactions in whose rows Gaps have replaced
+// missing numbers, except those for which the fit that m continues learnt such rows differently.
 func (f *Fit) KeepFilled(m *Model) {
 	if m.Options.Missing != "indicator" {
 		return
@@ -141,21 +141,21 @@ func (f *Fit) KeepFilled(m *Model) {
 	}
 }
 
-// emptied says whether f, nil for none, has rows that lacked a number of an interaction and were learnt without it.
+// emptied reports whether f, nil for none, has learnt rows that lacked a number of an interaction without it.
 func (f *Fit) emptied(name string) bool {
 	return f != nil && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
 		return c.Missing > 0 && strings.EqualFold(c.Name, name) && !f.filled(&c) && !f.aboutMean(&c)
 	})
 }
 
-// filled says whether rows that lacked a number of c, an interaction, were learnt by what stood for it.
+// filled reports whether rows that lacked a number of c, an interaction, were learnt with its replacement.
 func (f *Fit) filled(c *FitColumn) bool {
 	_, _, ok := f.Kept(KeptFilledOf(c.Name))
 	return ok
 }
 
-// GapNote is the sentence about rows that lacked a number of an interaction and were learnt by m, which has a weight for
-// what is missing, as if they had no weight there; "" for none.
+// GapNote is the note on rows that lacked a number of an interaction and were learnt by m, which
+// has a weight for missing values, as if they had no weight there; "" for none.
 func (f *Fit) GapNote(m *Model) string {
 	if m.Options.Missing != "indicator" {
 		return ""
@@ -166,7 +166,7 @@ func (f *Fit) GapNote(m *Model) string {
 			continue
 		}
 		parts, _ := SplitParts(c.Parts)
-		var numbers, gone []string // of the parts, and those of which rows lack some
+		var numbers, gone []string // of the parts, and those that rows lack
 		levels := int64(0)         // rows that lack a level, which has a weight of its own there
 		for _, p := range parts {
 			u := plainColumn(f.Columns, p.Name)
@@ -184,7 +184,7 @@ func (f *Fit) GapNote(m *Model) string {
 		}
 		rows := "rows without " + strings.Join(gone, " or ") + " were learnt "
 		switch {
-		case c.Kind == NumberColumn && len(plainNumbers(f.Columns, c)) == 0: // which is a number like another
+		case c.Kind == NumberColumn && len(plainNumbers(f.Columns, c)) == 0: // a number like any other
 		case c.Kind == NumberColumn && f.HashBits == 0:
 			return rows + fmt.Sprintf("with %s at its mean, although parts of it are known there; methods that keep the rows use those", c.Name)
 		case c.Kind == NumberColumn || c.Mixed() && levels < c.Missing:

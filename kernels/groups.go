@@ -10,18 +10,18 @@ import (
 	"github.com/bglm/bglm/kernels/argument"
 )
 
-// ColumnPrior is the prior variance of the weights of a column, by its name without regard
-// to case: Variance, or with Auto the one of most evidence.
+// ColumnPrior is the prior variance of the weights of a column, whose name is matched regardless of
+// case: Variance, or with Auto the one of highest evidence.
 type ColumnPrior struct {
 	Column   string
 	Variance float64
 	Auto     bool
 }
 
-// ColumnPriors are those of several columns.
+// ColumnPriors are the ColumnPriors of several columns.
 type ColumnPriors []ColumnPrior
 
-// Of is that of a column, nil where it has none of its own.
+// Of returns the ColumnPrior of a column, nil if it has none of its own.
 func (all ColumnPriors) Of(column string) *ColumnPrior {
 	for k := range all {
 		if strings.EqualFold(all[k].Column, column) {
@@ -31,8 +31,8 @@ func (all ColumnPriors) Of(column string) *ColumnPrior {
 	return nil
 }
 
-// OfFeature is that of the column that a feature is named after: what stands before a '=', the
-// last where there are several such columns, or before " IS NULL", or all of it.
+// OfFeature returns the ColumnPrior of the column that a feature is named after: the text before a
+// '=', the last one if there are several such columns, or before " IS NULL", or the whole name.
 func (all ColumnPriors) OfFeature(name string) *ColumnPrior {
 	for i := strings.LastIndexByte(name, '='); i >= 0; i = strings.LastIndexByte(name[:i], '=') {
 		if c := all.Of(name[:i]); c != nil {
@@ -42,7 +42,7 @@ func (all ColumnPriors) OfFeature(name string) *ColumnPrior {
 	return all.Of(strings.TrimSuffix(name, IsNull))
 }
 
-// of is that of the column of feature id.
+// of returns the ColumnPrior of the column of feature id.
 func (all ColumnPriors) of(d *Dict, id uint32) *ColumnPrior {
 	name := d.LevelColumn(id)
 	if name == "" {
@@ -54,17 +54,17 @@ func (all ColumnPriors) of(d *Dict, id uint32) *ColumnPrior {
 	return all.Of(name)
 }
 
-// LearnsPrior says whether the prior variance of some weights is to be learnt.
+// LearnsPrior reports whether the prior variance of some weights is to be learnt.
 func (m *Model) LearnsPrior() bool {
 	return m.Options.AutoPrior || len(m.Correlated) > 0 || m.PriorBy.Learn()
 }
 
-// Learn says whether that of some column is to be learnt.
+// Learn reports whether the prior variance of some column is to be learnt.
 func (all ColumnPriors) Learn() bool {
 	return slices.ContainsFunc(all, func(c ColumnPrior) bool { return c.Auto })
 }
 
-// CheckPriorBy reports a column of PriorBy that rows do not have, n of them; d has their names.
+// CheckPriorBy returns an error for a column of PriorBy that none of n rows has; d has their names.
 func (m *Model) CheckPriorBy(d *Dict, n int64) error {
 	if n == 0 || d.Len() == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (m *Model) CheckPriorBy(d *Dict, n int64) error {
 				found = append(found, name)
 			}
 		}
-		if d.cols != nil && m.HashBits == 0 { // also those without a value in any row
+		if d.cols != nil && m.HashBits == 0 { // including those without a value in any row
 			for _, text := range d.cols.text {
 				is(strings.TrimSuffix(text, "="))
 			}
@@ -110,12 +110,11 @@ func (m *Model) CheckPriorBy(d *Dict, n int64) error {
 	return nil
 }
 
-// IsNull is what the name of a column is followed by in the feature that says that a row has
-// no value there.
+// IsNull is the suffix of a column's name in the feature that indicates a missing value.
 const IsNull = " IS NULL"
 
-// LevelColumn is the column of levels that feature id belongs to, "" for none: that of
-// `column=value`, and of `column IS NULL` where column has levels.
+// LevelColumn returns the column of levels that feature id belongs to, "" for none: that of
+// `column=value`, and of `column IS NULL` if column has levels.
 func (d *Dict) LevelColumn(id uint32) string {
 	if col := d.ColumnOf(id); col > 0 {
 		return strings.TrimSuffix(d.ColumnText(col), "=")
@@ -123,8 +122,8 @@ func (d *Dict) LevelColumn(id uint32) string {
 	return ""
 }
 
-// NumberColumn is the column of numbers that feature id is the value of, or says that there
-// is none; "" for other features.
+// NumberColumn returns the numeric column of which feature id is the value or the missing-value
+// indicator; "" for other features.
 func (d *Dict) NumberColumn(id uint32) string {
 	name := string(d.Name(id))
 	if d.NumberPlace(id) < math.MaxInt {
@@ -138,9 +137,9 @@ func (d *Dict) NumberColumn(id uint32) string {
 	return ""
 }
 
-// LevelGroups numbers the columns of levels that the features of p belong to, in order of
-// the first one; -1 for other features. A feature that belongs to no column known to the
-// dictionary belongs to what stands before '=' in its name.
+// LevelGroups numbers the columns of levels that the features of p belong to, in order of the first
+// one; -1 for other features. A feature that belongs to no column known to the dictionary belongs
+// to the text before '=' in its name.
 func (p *Problem) LevelGroups() (group []int, names []string) {
 	return p.group(func(j int) (string, bool) {
 		if name := p.dict.LevelColumn(p.cols[j]); name != "" {
@@ -151,10 +150,10 @@ func (p *Problem) LevelGroups() (group []int, names []string) {
 	})
 }
 
-// VarianceGroups numbers the sets of features that have a prior variance in common where
-// variances are learnt: the levels of a column, of features that belong to none, such as those
-// of maps, those with the same name before '=', and all other features, under the name ""; a
-// column of numbers that Model.PriorBy names is a set of its own. -1 is the intercept.
+// VarianceGroups numbers the sets of features that share a prior variance when variances are
+// learnt: the levels of a column; features that belong to none, such as those of maps, by their
+// name before '='; and all other features, under the name "". A numeric column that Model.PriorBy
+// names is a set of its own. -1 is the intercept.
 func (p *Problem) VarianceGroups() (group []int, names []string) {
 	return p.group(func(j int) (string, bool) {
 		id := p.cols[j]

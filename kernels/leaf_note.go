@@ -7,14 +7,14 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// farLeaf is from how many deviations of a column on its mean counts.
+// farLeaf is the ratio of mean to standard deviation of a column from which the mean matters.
 const farLeaf = 1
 
-// LeafNote is the sentence about numbers far from 0 whose weights are leaves of an arrowhead, "" for
-// none. Such numbers are divided by their deviation but not centred: a leaf has no part in the
-// intercept. Of one alone the arrowhead keeps how its weight hangs together with the intercept; two and
-// more hang together beside it, which leaves forget, and their deviations are too small by up to the
-// square root of 1 + mean²/variance.
+// LeafNote is the note on numbers far from 0 whose weights are leaves of an arrowhead, "" for none.
+// Such numbers are divided by their standard deviation but not centred: a leaf contributes nothing
+// to the intercept. For one alone the arrowhead keeps the correlation of its weight with the
+// intercept; two or more are also correlated with each other, which leaves lose, and their standard
+// deviations are too small by up to the square root of 1 + mean²/variance.
 func (f *Fit) LeafNote() string {
 	if f.Covariance.Form != gauss.Arrowhead || !f.Intercept || !f.Standardized() {
 		return ""

@@ -11,60 +11,60 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Learnt is what a fit learnt of a parameter of its likelihood beside its value: mean and
-// deviation of its posterior, SD NaN where that is not known. Others are what a stream that
-// is continued goes on with (Keep), as two numbers.
+// Learnt is what a fit learnt of a parameter of its likelihood in addition to its value: mean and
+// standard deviation of its posterior, SD NaN if that is not known. Others are pairs of numbers
+// that a continued stream needs (Keep).
 type Learnt struct {
-	Name     string // LearntDeviation, LearntShape, or one of those that are kept
+	Name     string // LearntDeviation, LearntShape, or one of the Kept names
 	Mean, SD float64
 }
 
-// Names of a Learnt that people ask for.
+// Names of a Learnt for users.
 const (
 	LearntDeviation = "deviation" // the square root of the dispersion
 	LearntShape     = "shape"
 )
 
-// Names of a Learnt that is not for people: but for the last three only a stream reads it which goes on from the fit.
-// Each is there where the rest of the fit does not say it, to the last bit.
+// Internal names of a Learnt: all except the last three are only read by a stream that continues
+// the fit. Each is present only if the rest of the fit does not imply it exactly.
 const (
-	KeptUnit       = "unit"       // what the responses are less, and what they are divided by, 0 where all were alike
-	KeptResponses  = "responses"  // mean and deviation of the responses
-	KeptRows       = "rows"       // rows of weight above 0, and those that taught dispersion or shape, by weight
-	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
-	KeptNoise      = "noise"      // dispersion in the unit of the responses, and what rows of weights that drift told of it
-	KeptBelieved   = "believed"   // dispersion by which the beliefs count earlier rows, in the unit of the responses; 1 where they follow only single steps of it (lik.Learning), else 0
-	KeptSquares    = "squares"    // sum of the rows' squares about the means, in the unit of the responses, but for what the second has changed by: the means' squares in deviations of their priors
-	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
-	KeptOrigin     = "origin"     // where the prior of the intercept of gamma lies beside its mean, in the predictor; 0
-	KeptLevel      = "level"      // where the prior of the intercept lies of responses that were standardised, where no column of numbers says that they were; 0
-	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
-	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
-	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
-	KeptPredictive = "foretold"   // PredictiveScale, of a fit that a stream does not go on from
-	KeptDrift      = "drift"      // 1 where weights move with time, which a merge has to know; 0
-	KeptPriors     = "priors"     // of how many single features, or columns of numbers, the prior was given, and of how many in units that move
+	KeptUnit       = "unit"       // unit of the responses: its center and its scale, 0 if all were equal
+	KeptResponses  = "responses"  // mean and standard deviation of the responses
+	KeptRows       = "rows"       // rows of weight above 0, and those from which dispersion or shape was learnt, by weight
+	KeptOwed       = "owed"       // weight of the rows whose density lacks a unit that is not known yet; 0
+	KeptNoise      = "noise"      // dispersion in the unit of the responses, and the information about it from rows of weights that drift
+	KeptBelieved   = "believed"   // dispersion under which the beliefs count earlier rows, in the unit of the responses; 1 if they follow only single steps of it (lik.Learning), else 0
+	KeptSquares    = "squares"    // sum of the rows' squares about the means, in the unit of the responses, to be corrected for later changes of the second: the squared means in standard deviations of their priors
+	KeptDetermined = "determined" // correction to a count of the weights that rows determine, in units of lik.Determined; 0
+	KeptOrigin     = "origin"     // shift of the prior of gamma's intercept from its mean, in the predictor; 0
+	KeptLevel      = "level"      // center of the prior of the intercept of standardised responses, if no numeric column says that they were standardised; 0
+	KeptShape      = "log(shape)" // logarithm of a shape, and the information about it from its rows
+	KeptSize       = "size"       // what rows say of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
+	KeptBase       = "base"       // the variance that learnt ones are compared with, after weights were enlarged; 0
+	KeptPredictive = "foretold"   // PredictiveScale, of a fit that no stream continues
+	KeptDrift      = "drift"      // 1 if weights move with time, which a merge needs to know; 0
+	KeptPriors     = "priors"     // number of single features, or numeric columns, with given priors, and of those in units that move
 )
 
-// KeptVarianceOf is the name of what rows told of the prior variance of a column of levels, or of
-// all other weights for "", through weights that they hardly know: slope and curvature of the log
-// evidence.
+// KeptVarianceOf is the name of what rows say of the prior variance of a column of levels, or of
+// all other weights for "", through weights that they hardly determine: slope and curvature of the
+// log evidence.
 func KeptVarianceOf(column string) string { return "variance(" + column + ")" }
 
-// KeptUnitOf is the name of the unit that a column of numbers is told in: its center and its
-// scale, 0 where all numbers were alike.
+// KeptUnitOf is the name of the unit of a numeric column: its center and its scale, 0 if all
+// numbers were equal.
 func KeptUnitOf(column string) string { return "unit(" + column + ")" }
 
-// KeptCrossedOf is the name of what was taken out of the numbers of an interaction that was learnt
-// by numbers that are centred: of a number with levels its mean and deviation, of two numbers 0.
+// KeptCrossedOf is the name of what was subtracted from the numbers of an interaction that was
+// learnt with centred numbers: mean and scale of a number with levels, 0 for two numbers.
 func KeptCrossedOf(column string) string { return "centred(" + column + ")" }
 
-// KeptFilledOf is the name of the note that rows which lacked a number of an interaction were learnt by what the
-// number's own column has there: 1, 0.
+// KeptFilledOf is the name of the record that rows which lacked a number of an interaction were
+// learnt with the value of the number's own column: 1, 0.
 func KeptFilledOf(column string) string { return "filled(" + column + ")" }
 
-// crossedMean is what stands for a number that is missing in c, an interaction with levels: what was taken
-// out of its numbers, or the mean of the number's own column where no row was without it; false for none.
+// crossedMean is the replacement of a missing number in c, an interaction with levels: what was subtracted
+// from its numbers, or the mean of the number's own column if no row lacked it; false for none.
 func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 	if !c.Mixed() {
 		return 0, false
@@ -86,13 +86,13 @@ func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 	return mean, ok
 }
 
-// tells says whether u, the column of a number by itself, has the mean that stands for it in c.
+// tells reports whether u, a number's own column, has the mean that replaces it in c.
 func (f *Fit) tells(c, u *FitColumn) bool {
 	return (c.Missing == 0 || f.filled(c)) && f.HashBits == 0 && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)
 }
 
-// CrossedMeans are what stands for numbers that are missing in interactions with levels, by
-// column; nil for none.
+// CrossedMeans returns the replacements of missing numbers in interactions with levels, by column;
+// nil for none.
 func (f *Fit) CrossedMeans() (means map[string]float64) {
 	if f == nil {
 		return nil
@@ -108,16 +108,16 @@ func (f *Fit) CrossedMeans() (means map[string]float64) {
 	return means
 }
 
-// Factor is a number in a product of columns of numbers, both by their names in lower case.
+// Factor is a number in a product of numeric columns, both by their names in lower case.
 type Factor struct{ Product, Number string }
 
-// FactorOf is that of a number in a product, in any case.
+// FactorOf returns the Factor of a number in a product, with names in any case.
 func FactorOf(product, number string) Factor {
 	return Factor{strings.ToLower(product), strings.ToLower(number)}
 }
 
-// Factors are the means that stand for a number that is missing in products whose numbers are
-// columns by themselves, which were learnt by numbers that are centred or from rows without a gap; nil for none.
+// Factors returns the means that replace missing numbers in products whose numbers have columns of
+// their own, if these were learnt with centred numbers or from rows without gaps; nil for none.
 func (f *Fit) Factors() (means map[Factor]float64) {
 	if f == nil {
 		return nil
@@ -147,13 +147,13 @@ func (f *Fit) Factors() (means map[Factor]float64) {
 	return means
 }
 
-// Centred are the CrossedMeans and Factors of interactions that were learnt by numbers that are centred. Others go on
-// with rows that lack a number as they were begun, so that a stream that was stopped is the one that was not.
+// Centred returns the CrossedMeans and Factors of interactions that were learnt with centred numbers. Others
+// continue to treat rows that lack a number as before, so that a continued stream equals an unbroken one.
 func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 	if f == nil {
 		return nil, nil
 	}
-	plain := map[string]bool{} // by their names in lower case
+	plain := map[string]bool{} // by name in lower case
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		plain[strings.ToLower(c.Name)] = !f.aboutMean(c)
@@ -164,7 +164,7 @@ func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 	return means, factors
 }
 
-// kept says whether a name is of a Learnt that is not for people.
+// kept reports whether a name is an internal one of a Learnt.
 func kept(name string) bool {
 	switch name {
 	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptPredictive, KeptPriors, KeptDrift:
@@ -173,14 +173,15 @@ func kept(name string) bool {
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
 }
 
-// Keep notes two numbers of a stream under one of the names above, without their check.
+// Keep records two numbers of a stream under one of the names above, without checking them.
 func (f *Fit) Keep(name string, a, b float64) {
-	f.Learnt = append(slices.Clip(f.Learnt), Learnt{name, a, b}) // others may hold it
+	f.Learnt = append(slices.Clip(f.Learnt), Learnt{name, a, b}) // f.Learnt may be shared
 }
 
-// KeepModel notes what a merge has to know of m, and of the fit that it goes on from. Of how many single features
-// it was given the prior: weights that are known do not count, nor columns of levels, whose variance f tells, nor those that no row has yet. And that weights move with
-// the time of the rows. And of the former fit's interactions what was taken out of their numbers. f has its columns.
+// KeepModel records what a merge needs to know of m, and of the fit that it continues: the number of single
+// features with given priors, not counting known weights, columns of levels, whose variance f has, and features
+// that no row has yet; whether weights move with the time of the rows; and what was subtracted from the numbers
+// of the former fit's interactions. f has its columns.
 func (f *Fit) KeepModel(m *Model) {
 	f.goOnCrossed(m.Start)
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
@@ -214,7 +215,7 @@ func (f *Fit) KeepModel(m *Model) {
 	}
 }
 
-// Kept is what Keep has noted; false for nothing, or for no fit.
+// Kept returns what Keep has recorded; false if nothing was, or for a nil fit.
 func (f *Fit) Kept(name string) (a, b float64, ok bool) {
 	if f == nil {
 		return 0, 0, false
@@ -227,8 +228,8 @@ func (f *Fit) Kept(name string) (a, b float64, ok bool) {
 	return 0, 0, false
 }
 
-// Told is how many rows of a fit have weight above 0, and how many have taught its dispersion or
-// shape, by weight; 0 of no fit.
+// Told returns the number of rows of a fit with weight above 0, and of those from which its
+// dispersion or shape was learnt, by weight; 0 for a nil fit.
 func (f *Fit) Told() (rows, taught float64) {
 	if f == nil {
 		return 0, 0
@@ -239,17 +240,17 @@ func (f *Fit) Told() (rows, taught float64) {
 	return float64(f.N), float64(f.N)
 }
 
-// KeepsUnits says whether f has the unit of any column of numbers.
+// KeepsUnits reports whether f has the unit of any numeric column.
 func (f *Fit) KeepsUnits() bool {
 	return f != nil && slices.ContainsFunc(f.Learnt, func(l Learnt) bool { return strings.HasPrefix(l.Name, "unit(") })
 }
 
-// Parameters are what of l was learnt of the likelihood, without what a stream keeps.
+// Parameters returns the parameters of the likelihood among l, without what a stream keeps.
 func Parameters(l []Learnt) []Learnt {
 	return slices.DeleteFunc(slices.Clone(l), func(l Learnt) bool { return kept(l.Name) })
 }
 
-// Learn notes in f what was learnt of a parameter; numbers that are not finite are not known.
+// Learn records in f what was learnt of a parameter; numbers that are not finite are unknown.
 func (f *Fit) Learn(name string, mean, sd float64) {
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return
@@ -258,7 +259,7 @@ func (f *Fit) Learn(name string, mean, sd float64) {
 		sd = math.NaN()
 	}
 	own := Learnt{name, mean, sd}
-	f.Learnt = slices.Clone(f.Learnt) // others may hold it
+	f.Learnt = slices.Clone(f.Learnt) // f.Learnt may be shared
 	if k := slices.IndexFunc(f.Learnt, func(l Learnt) bool { return l.Name == name }); k >= 0 {
 		f.Learnt[k] = own
 		return
@@ -266,9 +267,9 @@ func (f *Fit) Learn(name string, mean, sd float64) {
 	f.Learnt = append(f.Learnt, own)
 }
 
-// LearnDeviation is Learn of the square root of a dispersion of ν degrees of freedom: of the
-// scaled inverse chi-square law of that scale, which for gaussian responses is the posterior. Of
-// log σ² it has its mode at the log of the scale, and the curvature ν/2 there.
+// LearnDeviation is Learn for the square root of a dispersion with ν degrees of freedom and a
+// scaled inverse chi-square distribution with this scale, which for gaussian responses is the
+// posterior. The distribution of log σ² has its mode at the log of the scale, with curvature ν/2.
 func (f *Fit) LearnDeviation(scale, nu float64) {
 	mean, sd := special.InverseChi(nu)
 	if math.IsNaN(mean) {
@@ -278,8 +279,8 @@ func (f *Fit) LearnDeviation(scale, nu float64) {
 	f.Learn(LearntDeviation, unit*mean, unit*sd)
 }
 
-// LearnShape is Learn of a shape whose logarithm is that of mode, with that deviation, NaN where
-// it is not known.
+// LearnShape is Learn for a shape whose logarithm has the mode log(mode) and this standard
+// deviation, NaN if that is not known.
 func (f *Fit) LearnShape(mode, sd float64) {
 	if math.IsNaN(sd) {
 		f.Learn(LearntShape, mode, sd)
@@ -289,9 +290,9 @@ func (f *Fit) LearnShape(mode, sd float64) {
 	f.Learn(LearntShape, mean, mean*math.Sqrt(math.Expm1(sd*sd)))
 }
 
-// LearnShapeBy is LearnShape where the evidence of the shape's logarithm has that curvature, NaN
-// where it is not known. Of one that the rows know to no factor of e^2 the mode alone is noted, and
-// that is said: the law of the logarithm would have moments that mean nothing.
+// LearnShapeBy is LearnShape with the curvature of the log evidence in the shape's logarithm, NaN
+// if that is not known. If the rows determine the shape only up to a factor above e^2, it records
+// the mode alone, with a note: the moments of such a log-normal distribution would be meaningless.
 func (f *Fit) LearnShapeBy(mode, information float64) {
 	sd := 1 / math.Sqrt(information)
 	if sd > 2 {
@@ -301,7 +302,7 @@ func (f *Fit) LearnShapeBy(mode, information float64) {
 	f.LearnShape(mode, sd)
 }
 
-// LearntOf is mean and deviation of a parameter that f learnt; false where it does not know both.
+// LearntOf returns mean and standard deviation of a parameter that f learnt; false if it does not know both.
 func (f *Fit) LearntOf(name string) (mean, sd float64, ok bool) {
 	for _, l := range f.Learnt {
 		if l.Name == name {
@@ -311,7 +312,7 @@ func (f *Fit) LearntOf(name string) (mean, sd float64, ok bool) {
 	return 0, 0, false
 }
 
-// stretchLearnt brings f to responses that are unit times themselves.
+// stretchLearnt converts f to responses multiplied by unit.
 func (f *Fit) stretchLearnt(unit float64) {
 	f.Learnt = slices.Clone(f.Learnt)
 	for k := range f.Learnt {
@@ -321,8 +322,8 @@ func (f *Fit) stretchLearnt(unit float64) {
 	}
 }
 
-// ValidateLearnt reports a parameter that is there twice, or cannot be. Names that are not known
-// are those of later versions.
+// ValidateLearnt returns an error for a parameter that occurs twice or has invalid numbers. Unknown
+// names are those of later versions.
 func ValidateLearnt(all []Learnt) error {
 	for k, l := range all {
 		switch {

@@ -13,10 +13,9 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Merge multiplies partial posteriors a and b that share the prior p:
-// precision Λa + Λb - Λp, and the same for precision times mean. logC is the
-// log of the integral of a·b/p, what the two partial evidences lack. ok is
-// false when the product is improper. A known weight stays as it is.
+// Merge multiplies partial posteriors a and b that share the prior p: precision Λa + Λb - Λp, and
+// the same for precision times mean. logC is the log of the integral of a·b/p, which the two
+// partial evidences lack. ok is false if the product is improper. A known weight does not change.
 func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
 	if p.Variance == 0 || a.Variance == 0 || b.Variance == 0 {
 		if a.Variance == 0 || p.Variance == 0 {
@@ -35,12 +34,12 @@ func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
 	if !(l > 0) {
 		return Weight{}, 0, false
 	}
-	// Means relative to the prior's: the terms of a weight that hardly moved
-	// stay small instead of cancelling.
+	// Means relative to the prior's: the terms of a weight that hardly moved stay small instead of
+	// cancelling.
 	da, db := a.Mean-p.Mean, b.Mean-p.Mean
 	nu := da*la + db*lb
 	w = Weight{p.Mean + nu/l, 1 / l}
-	det := math.Log((la / lp) * (lb / l)) // one logarithm: the parts of a million features are a million products
+	det := math.Log((la / lp) * (lb / l)) // one logarithm: parts with a million features need a million products
 	if !(math.Abs(det) < math.Inf(1)) {
 		det = math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l)
 	}
@@ -48,16 +47,16 @@ func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
 	return w, logC, true
 }
 
-// ErrImproper is the error of a product of posteriors that is no distribution.
+// ErrImproper is the error for a product of posteriors that is improper.
 var ErrImproper = errors.New("improper")
 
 func differ(what string, a, b any) error {
 	return fmt.Errorf("the fits differ in %s (%v and %v); only fits of one model can be merged", what, a, b)
 }
 
-// noises pool the dispersions of parts: the product of their posteriors has each part's own
-// noise, and the mean of these over the rows is that of the product. A part without rows has
-// no noise of its own.
+// noises pool the dispersions of parts: the product of their posteriors has each part's own noise,
+// and the dispersion of the product is the mean of these over the rows. A part without rows has no
+// noise of its own.
 type noises struct {
 	parts       int
 	first       float64
@@ -65,7 +64,7 @@ type noises struct {
 	bare, mixed bool
 }
 
-// add counts a part of n rows.
+// add adds a part of n rows.
 func (m *noises) add(f *Fit, n int64) error {
 	return m.merge(&noises{parts: 1, first: f.Dispersion, rows: float64(n), sum: float64(n) * f.Dispersion, bare: n <= 0})
 }
@@ -91,12 +90,12 @@ func (m *noises) pooled() float64 {
 	return m.first
 }
 
-// alike says whether two prior variances are one to rounding: those of responses that were
-// standardised are products of their spread.
+// alike reports whether two prior variances are equal up to rounding: those of standardised
+// responses are products with their spread.
 func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(a, b) }
 
-// Agree reports what keeps two fits from being parts of one: a different family,
-// link, shape, prior, intercept or hash_bits, or classes.
+// Agree returns an error if two fits cannot be parts of one: a different family, link, shape,
+// prior, intercept or hash_bits, or classes.
 func Agree(a, b *Fit) error {
 	bits := func(n int) any {
 		if n == 0 {
@@ -138,8 +137,8 @@ func Agree(a, b *Fit) error {
 	return differByVariance(a, b)
 }
 
-// agreesWith is Agree of a part with the fit that it started from: one that remembers no columns has no prior
-// variances of theirs.
+// agreesWith is Agree for a part and the fit that it started from: one that records no columns has
+// no prior variances of columns.
 func (f *Fit) agreesWith(from *Fit) error {
 	own := *f
 	if len(from.Columns) == 0 {
@@ -148,8 +147,8 @@ func (f *Fit) agreesWith(from *Fit) error {
 	return Agree(&own, from)
 }
 
-// differByVariance reports a column of levels whose prior variance is not that of other weights, unless both fits
-// have it, and were given it: the posterior of one that was learnt is not of the rows and one prior.
+// differByVariance returns an error for a column of levels whose prior variance is not that of other weights,
+// unless both fits were given it: with a learnt one the posterior is not that of the rows and one prior.
 func differByVariance(a, b *Fit) error {
 	for _, f := range []*Fit{a, b} {
 		other := a
@@ -166,7 +165,7 @@ func differByVariance(a, b *Fit) error {
 			v := f.Prior.Variance
 			found, to := other.column(c.Name, LevelsColumn), ""
 			switch _, _, learnt := c.Deviation(); {
-			case other.N == 0 && len(other.Columns) == 0: // it saw no row that could tell it
+			case other.N == 0 && len(other.Columns) == 0: // it saw no row that could show it
 				continue
 			case found == nil:
 				to = "none"
@@ -183,7 +182,7 @@ func differByVariance(a, b *Fit) error {
 	return nil
 }
 
-// GivenVariances are the prior variances of columns of levels of f that are not those of other weights.
+// GivenVariances returns the prior variances of columns of levels of f that are not those of other weights.
 func (f *Fit) GivenVariances() (out ColumnPriors) {
 	for _, c := range f.Columns {
 		if f.differs(&c) {
@@ -193,21 +192,21 @@ func (f *Fit) GivenVariances() (out ColumnPriors) {
 	return out
 }
 
-// differs says whether the weights of c, a column of levels, have a prior variance that is not that of others, but for rounding.
+// differs reports whether the prior variance of c, a column of levels, is not that of other weights.
 func (f *Fit) differs(c *FitColumn) bool {
 	v := f.Prior.Variance
 	return c.Kind == LevelsColumn && math.Abs(c.Variance-v) > 1e-9*v
 }
 
-// learnsPrior says whether f is of a stream that learnt its prior variances, which are known
-// of each of its weights.
+// learnsPrior reports whether f is of a stream that learnt its prior variances, which are known for
+// each of its weights.
 func (f *Fit) learnsPrior() bool {
 	return f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().LearnsPrior()
 }
 
-// mostFirst is fits with the one of most rows first of those that learnt their prior variances:
-// those of the product are its own. Of others one whose columns of levels have variances comes first,
-// which a part without rows does not tell.
+// mostFirst returns fits with the one with most rows first among those that learnt their prior
+// variances: the product has its variances. Otherwise one whose columns of levels have variances
+// comes first, which a part without rows does not know.
 func mostFirst(fits []*Fit) []*Fit {
 	at := -1
 	for k, f := range fits {
@@ -226,10 +225,10 @@ func mostFirst(fits []*Fit) []*Fit {
 	return out
 }
 
-// AddPart adds to the counts, evidence, time and columns of f what a part has beyond the
-// fit that it started from.
-// Errors: a part of fewer rows than the start, more rows than MaxCount, columns of one name
-// that are not of one kind.
+// AddPart adds to the counts, evidence, time and columns of f those of a part beyond the fit that
+// it started from.
+// Errors: a part of fewer rows than the start, more rows than MaxCount, columns of one name but
+// different kinds.
 func (f *Fit) AddPart(part, start *Fit) error {
 	if part.N < start.N || part.Skipped < start.Skipped {
 		return fmt.Errorf("prior: it has n = %d, n_skipped = %d, and a fit n = %d, n_skipped = %d; allowed: the fit that all of them started from",
@@ -245,15 +244,15 @@ func (f *Fit) AddPart(part, start *Fit) error {
 	return f.addColumns(part, start)
 }
 
-// addColumns adds the columns of part: the rows of those that f has, less those of
-// start, and the others as they are.
-// Errors: columns of one name, without regard to case, of which one has numbers and the
-// other levels, or whose features are written differently.
+// addColumns adds the columns of part: the rows of those that f has, less those of start, and the
+// others unchanged.
+// Errors: columns of one name, regardless of case, of which one has numbers and the other levels,
+// or whose features are written differently.
 func (f *Fit) addColumns(part, start *Fit) error {
 	if part.Columns == nil {
 		return nil
 	}
-	f.Columns = append(make([]FitColumn, 0, len(f.Columns)+len(part.Columns)), f.Columns...) // others may hold them
+	f.Columns = append(make([]FitColumn, 0, len(f.Columns)+len(part.Columns)), f.Columns...) // f.Columns may be shared
 	for _, c := range part.Columns {
 		same := func(d FitColumn) bool { return strings.EqualFold(d.Name, c.Name) }
 		stats, begun := c.Stats(), false
@@ -283,8 +282,8 @@ func (f *Fit) addColumns(part, start *Fit) error {
 
 var plural = map[string]string{NumberColumn: "numbers", LevelsColumn: "levels", FeaturesColumn: "features of other names"}
 
-// pool adds the rows of o, of a column of the same kind; one that is begun keeps its scale, that of
-// the fit continued.
+// pool adds the rows of o, of a column of the same kind; if begun, c keeps its scale, that of the
+// fit continued.
 func (c *FitColumn) pool(o ColumnStats, begun bool) {
 	if c.Kind == NumberColumn {
 		all := c.Stats()
@@ -300,30 +299,30 @@ func (c *FitColumn) pool(o ColumnStats, begun bool) {
 	c.Missing = min(c.Missing+o.Missing, c.N)
 }
 
-// mergeArrowheads is the product of fits with an arrowhead covariance: its beliefs, its
-// covariance and log ∫ Πqk / p^(K-1). It notes in out what prior variances it has.
+// mergeArrowheads returns the product of fits with an arrowhead covariance: its beliefs, its
+// covariance and log ∫ Πqk / p^(K-1). It records its prior variances in out.
 var mergeArrowheads func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, float64, error)
 
-// SetArrowheads sets what multiplies fits with an arrowhead covariance: the filter that
-// makes them, which knows what prior their level means have, is a package above this one.
+// SetArrowheads sets the function that multiplies fits with an arrowhead covariance: the filter
+// that makes them, which knows the prior of their level means, is in a package above this one.
 func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, float64, error)) {
 	mergeArrowheads = merge
 }
 
-// MergeFits multiplies posteriors of one model fitted to different rows, the
-// common prior counted once: Λ = Λ0 + Σ(Λk - Λ0), whatever the forms of their
-// covariances. from is the fit that all of them started from, nil for the default
-// prior. Exact for Gaussian likelihoods with full covariance; log_evidence gains
-// the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
+// MergeFits multiplies posteriors of one model fitted to different rows, counting the common prior
+// once: Λ = Λ0 + Σ(Λk - Λ0), whatever the forms of their covariances. from is the fit that all of
+// them started from, nil for the default prior. Exact for Gaussian likelihoods with full
+// covariance; log_evidence gains the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
 //
-// Cost: that of gauss.Product. Errors: fits of different models, an improper product, ErrPerfect,
-// ErrPartPriors, ErrPartCorrelated; the cause of ctx when it is cancelled.
+// Cost: that of gauss.Product.
+// Errors: fits of different models, an improper product, ErrPerfect, ErrPartPriors,
+// ErrPartCorrelated; the cause of ctx when it is cancelled.
 //
-// Parts whose dispersions differ, or shapes that they learnt, are multiplied as they are: the
-// posterior under noises of their own. Its dispersion is their mean over the rows, by the degrees of
-// freedom of all where each is the mean of its law; its shape that of most probability. What parts
-// learnt of these is multiplied too (lessons). It has converged
-// where all parts have, and its status tells what theirs say (remarks). Of one fit the product is that fit, but for PredictiveScale.
+// Parts whose dispersions or learnt shapes differ are multiplied without change: the posterior is
+// that under noises of their own. Its dispersion is their mean over the rows, by the degrees of
+// freedom of all if each is the mean of its distribution; its shape is the most probable one. What
+// parts learnt of these is multiplied, too (lessons). It has converged if all parts have, and its
+// status repeats theirs (remarks). The product of one fit is that fit without PredictiveScale.
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	if len(fits) == 0 {
 		return nil, errors.New("there are no fits to merge; allowed: one or more")
@@ -361,7 +360,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			return nil, err
 		}
 	}
-	if len(fits) == 1 { // which has been held against from
+	if len(fits) == 1 { // it has been checked against from
 		out := *fits[0]
 		out.Method, out.Iterations, out.Learnt = "merge", 1, out.unscaled() // a product predicts from the posterior alone
 		return &out, nil
@@ -388,7 +387,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	return &m.out, nil
 }
 
-// fitMerge is a MergeFits under way.
+// fitMerge is the state of a MergeFits.
 type fitMerge struct {
 	halt        *stop.Stop
 	fits        []*Fit
@@ -398,14 +397,14 @@ type fitMerge struct {
 	byColumn bool // prior variances are by column of levels
 
 	d     Dict               // all features
-	prior map[uint32]Weight  // of each
+	prior map[uint32]Weight  // of each feature
 	known map[uint32]float64 // the values of those of variance 0
 
-	excess  float64 // what the parts' evidences have of dispersions of their own
-	unequal string  // about dispersions or shapes of the parts
+	excess  float64 // excess of the parts' evidences due to dispersions of their own
+	unequal string  // note on dispersions or shapes of the parts
 }
 
-// begin starts the fit that comes out: dispersion, shape, what was learnt of them.
+// begin starts the resulting fit: dispersion, shape and what was learnt of them.
 func (m *fitMerge) begin() error {
 	out := &m.out
 	*out = *m.fits[0]
@@ -433,7 +432,7 @@ func (m *fitMerge) begin() error {
 	return err
 }
 
-// gather takes the features of f, which is of the same model, and checks known weights.
+// gather adds the features of f, which is of the same model, and checks known weights.
 func (m *fitMerge) gather(f *Fit) error {
 	first := m.fits[0]
 	if f == m.from {
@@ -472,8 +471,8 @@ func (m *fitMerge) gather(f *Fit) error {
 	return nil
 }
 
-// byArrowheads says whether the fits are multiplied as arrowheads; else they are written out in
-// full.
+// byArrowheads reports whether the fits are multiplied as arrowheads; otherwise they are expanded
+// to full covariances.
 func (m *fitMerge) byArrowheads() (bool, error) {
 	arrows, means, units := 0, false, false
 	for _, f := range m.fits {
@@ -494,7 +493,7 @@ func (m *fitMerge) byArrowheads() (bool, error) {
 	return means || all && !units && mergeArrowheads != nil, nil
 }
 
-// arrowheads is the product of arrowheads.
+// arrowheads computes the product of arrowheads.
 func (m *fitMerge) arrowheads() error {
 	bs, c, logC, err := mergeArrowheads(m.fits, m.from, &m.out)
 	if err != nil {
@@ -504,7 +503,7 @@ func (m *fitMerge) arrowheads() error {
 	return nil
 }
 
-// normals is the product of fits written out as Gaussians over the weights that are not known.
+// normals computes the product of fits expanded to Gaussians over the weights that are not known.
 func (m *fitMerge) normals() error {
 	order := m.d.Order()
 	col := make([]int, m.d.Len())
@@ -524,7 +523,7 @@ func (m *fitMerge) normals() error {
 			id, _ := m.d.Find(b.Feature)
 			place[k] = col[id]
 		}
-		v := variance // of what f has not
+		v := variance // for weights that f lacks
 		switch {
 		case f.learnsPrior():
 			v = make([]float64, len(variance))
@@ -533,7 +532,7 @@ func (m *fitMerge) normals() error {
 					v[j] = f.PriorOf(m.d.Name(id)).Variance
 				}
 			}
-		case (f != m.start || f == m.from) && f.located(): // by the spread of its own responses
+		case (f != m.start || f == m.from) && f.located(): // scaled by the spread of its own responses
 			v = slices.Clone(variance)
 			for j := range v {
 				v[j] *= f.Prior.Variance / m.fits[0].Prior.Variance
@@ -579,8 +578,8 @@ func (m *fitMerge) normals() error {
 	return nil
 }
 
-// product multiplies parts over base; where they began with a prior in units of their own, in
-// common ones.
+// product multiplies parts over base; if they began with a prior in units of their own, in common
+// units.
 func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []string, mean, variance []float64) (*gauss.Normal, float64, error) {
 	if m.from != nil {
 		return m.overStart(base, parts, names)
@@ -614,16 +613,16 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 	return gauss.Product(base, parts)
 }
 
-// ErrApart is in the errors of fits that are not merged, whose rows one of them can still learn.
+// ErrApart is in the errors of fits that cannot be merged, but could learn each other's rows.
 var ErrApart = errors.New("continue one fit with the rows of the other")
 
-// ErrPerfect is the error of a product of posteriors without noise, of which doubles have no
-// digits: what the prior says beside the rows is less than their rounding.
+// ErrPerfect is the error for a product of posteriors without noise, for which doubles have no
+// digits: the prior's contribution is smaller than the rounding of the rows'.
 var ErrPerfect = errors.New("the rows are fitted without a residual")
 
-// perfect is err, that a sum of precisions has no root, or why where a fit has next to no noise.
+// perfect returns err, that a sum of precisions has no root, or its cause if a fit has almost no noise.
 func perfect(fits []*Fit, err error) error {
-	const noise = 1e-13 // of the prior variance: what the rows add to it then is 1e13 times itself
+	const noise = 1e-13 // relative to the prior variance: the rows then contribute 1e13 times as much as the prior
 	if !errors.Is(err, gauss.ErrNotPD) && !errors.Is(err, dense.ErrNotPD) {
 		return err
 	}
@@ -636,7 +635,7 @@ func perfect(fits []*Fit, err error) error {
 	return err
 }
 
-// Later is the larger of two times of which either may be NaN.
+// Later returns the later of two times, of which either may be NaN.
 func Later(a, b float64) float64 {
 	if !(a >= b) && !math.IsNaN(b) {
 		return b

@@ -14,37 +14,37 @@ import (
 )
 
 // lessons are what parts learnt of their dispersion and of their shape: the product of their
-// posteriors over the prior that they share, which counts once.
+// posteriors over the common prior, which counts once.
 //
-// The posterior of a dispersion is taken for a scaled inverse chi-square law, of which degrees of
-// freedom add, and these times the squared scales. Parts whose dispersion is the scale have a prior that
-// is flat for its logarithm; where it is the mean, ν/(ν - 2) times that, the prior is flat for the deviation,
-// which is one degree of freedom less, of all parts together too. The posterior of the logarithm of a
-// shape is taken for a Gaussian, whose precisions add.
+// The posterior of a dispersion is treated as a scaled inverse chi-square distribution: degrees of
+// freedom add, and so do these times the squared scales. Parts whose dispersion is the scale have a
+// prior flat in its logarithm; if it is the mean, ν/(ν - 2) times that, the prior is flat in the
+// standard deviation, which is one degree of freedom less, also for all parts together. The
+// posterior of the logarithm of a shape is treated as a Gaussian, whose precisions add.
 type lessons struct {
 	deviation, shape lesson
-	priors, moving   float64         // of how many single features a part was given the prior, and of how many in units that move, at most
+	priors, moving   float64         // at most, the number of single features for which a part was given the prior, and of those in units that move
 	correlated       bool            // a part has learnt covariances of its prior
 	drifts           bool            // weights of a part move with time
-	filled, void     map[string]bool // interactions of whose rows in a part some lacked a number: by what stood for it, and without it
+	filled, void     map[string]bool // interactions for which rows of a part lacked a number: learnt with its replacement, and without it
 }
 
 type lesson struct {
-	parts         float64 // that learnt it
-	vague         float64 // of these, whose deviation is not known
+	parts         float64 // number that learnt it
+	vague         float64 // of these, those of unknown standard deviation
 	rows, typical float64 // sums: rows, and rows times the logarithm
-	weight, sum   float64 // sums: what is known, and that times the square or the logarithm
-	logs          float64 // sum: what is known times the logarithm of the square, NaN where an evidence is not that at the square
-	fewer         float64 // sum: what is known times by how many degrees of freedom less the dispersion is taken: 2 where it is the law's mean, 0 where it is the scale
+	weight, sum   float64 // sums: information, and that times the square or the logarithm
+	logs          float64 // sum: information times the logarithm of the square, NaN if an evidence is not that at the square
+	fewer         float64 // sum: information times the reduction of degrees of freedom in the dispersion: 2 if it is the distribution's mean, 0 if it is the scale
 	had, scales   float64 // sums: rows times the dispersion, and times the square
-	streams       float64 // parts that began with lik.FirstShape
+	streams       float64 // number of parts that began with lik.FirstShape
 
-	met, mixed bool    // parts, with values that differ
+	met, mixed bool    // there are parts; their values differ
 	value      float64 // the first
 	apart      unequal
 }
 
-// add adds a part of n rows, or times as much of what all parts began with.
+// add adds a part of n rows, or times that much of the common start.
 func (l *lessons) add(f *Fit, n int64, times float64) {
 	l.correlated = l.correlated || len(f.Correlations) > 0
 	l.gaps(f)
@@ -96,7 +96,7 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 	}
 }
 
-// gaps notes how f has learnt from rows that lack a number of an interaction.
+// gaps records how f has learnt from rows that lack a number of an interaction.
 func (l *lessons) gaps(f *Fit) {
 	for k := range f.Columns {
 		c := &f.Columns[k]
@@ -107,7 +107,7 @@ func (l *lessons) gaps(f *Fit) {
 		if f.filled(c) {
 			to = &l.filled
 		}
-		if name := strings.ToLower(c.Name); !(*to)[name] { // copies have the former map
+		if name := strings.ToLower(c.Name); !(*to)[name] { // copies share the old map
 			*to = union(map[string]bool{name: true}, *to)
 		}
 	}
@@ -132,7 +132,7 @@ func (l *lessons) merge(o *lessons) {
 	l.filled, l.void = union(l.filled, o.filled), union(l.void, o.void)
 }
 
-// union is what a or b has; they are not changed.
+// union returns the union of a and b; they are not changed.
 func union(a, b map[string]bool) map[string]bool {
 	if len(b) == 0 {
 		return a
@@ -142,7 +142,7 @@ func union(a, b map[string]bool) map[string]bool {
 	return all
 }
 
-// meet notes that a part has the value x.
+// meet records that a part has the value x.
 func (l *lesson) meet(x float64) {
 	l.mixed = l.mixed || l.met && l.value != x
 	if !l.met {
@@ -168,13 +168,13 @@ func (l *lesson) merge(o *lesson) {
 	l.apart.merge(&o.apart)
 }
 
-// ErrPartPriors is the error of parts with priors of single features, or of columns of numbers, without a fit that has these.
+// ErrPartPriors is the error for parts with priors of single features or numeric columns that have no starting fit.
 var ErrPartPriors = errors.New("parts with priors of single features, which would count in each of them; allowed: with the fit that all parts started from, which has these priors (a prior variance of a column of numbers is one)")
 
-// ErrPartCorrelated is the error of parts that have learnt covariances of their priors, without a fit that they started from.
+// ErrPartCorrelated is the error for parts with learnt covariances of their priors that have no starting fit.
 var ErrPartCorrelated = fmt.Errorf("parts with correlated columns, whose covariance each has learnt by its own rows; allowed: with the fit that all parts started from; or %w", ErrApart)
 
-// note notes in f what parts have learnt, so many, which began with from.
+// note records in f what this many parts have learnt, which began with from.
 // Errors: ErrPartPriors, ErrPartCorrelated.
 func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	if from == nil && parts > 1 {
@@ -200,7 +200,7 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 			f.Keep(KeptFilledOf(f.Columns[k].Name), 1, 0)
 		}
 	}
-	all := func(l *lesson, name string) bool { // of the parts learnt it
+	all := func(l *lesson, name string) bool { // whether all parts learnt it
 		if _, _, ok := from.Kept(name); ok {
 			return l.parts == 1
 		}
@@ -237,8 +237,8 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	return nil
 }
 
-// excess is by what the evidences of the parts are higher, each at its own dispersion D, than at the
-// common one: ½ (Σν log ΣνD/Σν - Σν log D).
+// excess is by how much the evidences of the parts, each at its own dispersion D, exceed that at
+// the common one: ½ (Σν log ΣνD/Σν - Σν log D).
 func (l *lesson) excess() float64 {
 	if d := 0.5 * (l.weight*math.Log(l.sum/l.weight) - l.logs); l.vague == 0 && d > 0 && special.Finite(d) {
 		return d
@@ -246,12 +246,12 @@ func (l *lesson) excess() float64 {
 	return 0
 }
 
-// unequal is the sentence about parts whose dispersions, or shapes, are not one, f being their product with its own.
+// unequal is the note on parts whose dispersions, or shapes, differ; f is their product, with the common one.
 func (l *lessons) unequal(f *Fit) string {
 	return Join(l.deviation.apart.noises(f.Dispersion), l.shape.apart.shapes(f.Shape))
 }
 
-// of is the value of all parts where they have one, else x.
+// of is the common value of all parts if they have one, else x.
 func (l *lesson) of(x float64) float64 {
 	if l.mixed {
 		return x
@@ -259,7 +259,7 @@ func (l *lesson) of(x float64) float64 {
 	return l.value
 }
 
-// freedom is special.InverseChiFreedom of a ratio, and the mean of that law, in few steps.
+// freedom is special.InverseChiFreedom of a ratio, and the mean of that distribution, in few steps.
 func freedom(ratio float64) (nu, mean float64) {
 	nu = math.Max(0.5/(ratio*ratio), 2.5)
 	for range 8 {
@@ -277,7 +277,7 @@ func freedom(ratio float64) (nu, mean float64) {
 	return nu, mean
 }
 
-// learntShape says whether f learnt its shape from its rows.
+// learntShape reports whether f learnt its shape from its rows.
 func (f *Fit) learntShape() bool {
 	for _, l := range f.Learnt {
 		if l.Name == LearntShape {

@@ -9,21 +9,21 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Freeze is the number of rows from which the units of a stream stay, but for columns that begin to vary or change
-// their scale by a factor of two.
+// Freeze is the number of rows from which the units of a stream stay, except for columns that begin
+// to vary or change their scale by a factor of two.
 const Freeze = 1 << 16
 
-// overStart multiplies parts over base, the posterior of the fit that they started from. A stream that goes on from
-// it moves the units of numbers and responses, and with them the prior that the start had: where parts did, all, and
-// the start, are first given the prior in the units of all rows. What the rows leave to the prior would else count
-// the differences once for each part. The evidence of a stream is that of its rows as they came, under the units that
-// there were: it stays.
+// overStart multiplies parts over base, the posterior of the fit that they started from. A stream that
+// continues it changes the units of numbers and responses, and with them the prior of the start: if
+// parts did, all of them and the start are first given the prior in the units of all rows. Otherwise
+// the differences would count once for each part where the rows leave the weights to the prior. The
+// evidence of a stream is that of its rows as they came, in the units of their time: it stays.
 func (m *fitMerge) overStart(base *gauss.Normal, parts []*gauss.Normal, names []string) (*gauss.Normal, float64, error) {
 	if len(parts) == 1 {
 		return gauss.Product(base, parts)
 	}
 	start := m.begunUnits(m.from, names, base.Form == gauss.Diagonal && !slices.ContainsFunc(parts, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal }))
-	if _, _, given := m.from.Kept(KeptPriors); given { // priors of single weights, which a fit does not keep
+	if _, _, given := m.from.Kept(KeptPriors); given { // with priors of single weights, which a fit does not keep
 		return gauss.Product(base, parts)
 	}
 	own := make([]*mergeUnits, len(parts))
@@ -55,7 +55,7 @@ func (m *fitMerge) overStart(base *gauss.Normal, parts []*gauss.Normal, names []
 	return post, logC, err
 }
 
-// beyond reports numbers that each part standardised by its own rows, and the start had not.
+// beyond returns an error for numbers that each part standardised by its own rows, but the start did not.
 func (m *fitMerge) beyond() error {
 	if m.from == nil || len(m.fits) == 1 {
 		return nil
@@ -69,7 +69,7 @@ func (m *fitMerge) beyond() error {
 	return nil
 }
 
-// standardisedBeyond is a column of numbers that f standardised and start, which it went on from, had none of.
+// standardisedBeyond returns a numeric column that f standardised and start, which it continued, did not have.
 func (f *Fit) standardisedBeyond(start *Fit) *FitColumn {
 	for k := range f.Columns {
 		c := &f.Columns[k]
@@ -83,7 +83,7 @@ func (f *Fit) standardisedBeyond(start *Fit) *FitColumn {
 	return nil
 }
 
-// begunUnits are the units in force of f, which is the start or went on from it.
+// begunUnits returns the units in force of f, which is the start or continued it.
 func (m *fitMerge) begunUnits(f *Fit, names []string, loose bool) *mergeUnits {
 	u := &mergeUnits{factor: 1, loose: loose, centred: len(names) > 0 && names[0] == Intercept && !loose, columns: make([]ColumnStats, len(names))}
 	for _, name := range names {
@@ -112,8 +112,8 @@ func (m *fitMerge) begunUnits(f *Fit, names []string, loose bool) *mergeUnits {
 	return u
 }
 
-// responseCenter is where the prior of the intercept of f lies, which standardised its responses, at the mean of its
-// numbers.
+// responseCenter is the center of the prior of the intercept of f, which standardised its
+// responses, at the mean of its numbers.
 func (f *Fit) responseCenter() (at float64, ok bool) {
 	if f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().HasResponse() {
 		at, _, _, _ = f.Covariance.Arrow().Response()
@@ -127,7 +127,7 @@ func (f *Fit) responseCenter() (at float64, ok bool) {
 	return 0, false
 }
 
-// unitOf is the unit in force of a column of numbers of f; false for one that has none.
+// unitOf returns the unit in force of a numeric column of f; false if it has none.
 func (f *Fit) unitOf(name string) (u ColumnStats, ok bool) {
 	k := slices.IndexFunc(f.Columns, func(c FitColumn) bool { return c.Kind == NumberColumn && c.Name == name && c.Scale > 0 })
 	if k < 0 {
@@ -144,15 +144,15 @@ func (f *Fit) unitOf(name string) (u ColumnStats, ok bool) {
 		}
 	}
 	if center, scale, kept := f.Kept(KeptUnitOf(name)); kept {
-		if rows, _ := f.Told(); rows >= Freeze { // fewer leave the prior in the unit that they come to
+		if rows, _ := f.Told(); rows >= Freeze { // fewer rows leave the prior in the unit that they arrive at
 			u.Center, u.Scale = center, scale
 		}
 	}
 	return u, true
 }
 
-// movedUnit says whether f, which went on from start, moved the unit of a column: else, of a method that keeps its
-// rows, it is that of start.
+// movedUnit reports whether f, which continued start, changed the unit of a column. If not, for a
+// method that keeps its rows, the unit is that of start.
 func (f *Fit) movedUnit(name string, start *Fit) bool {
 	if f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().InUnits() {
 		return true
@@ -167,13 +167,13 @@ func (f *Fit) movedUnit(name string, start *Fit) bool {
 	return scale(f) != scale(start)
 }
 
-// is says whether the units are those of o.
+// is reports whether the units are those of o.
 func (u *mergeUnits) is(o *mergeUnits) bool {
 	same := func(a, b ColumnStats) bool { return a.Scale == b.Scale && (a.Center == b.Center || !u.centred) }
 	return u.center == o.center && slices.EqualFunc(u.variance, o.variance, alike) && slices.EqualFunc(u.columns, o.columns, same)
 }
 
-// pooledUnits are the units of all rows, and notes them in the product.
+// pooledUnits returns the units of all rows, and records them in the product.
 func (m *fitMerge) pooledUnits(start *mergeUnits, own []*mergeUnits, names []string) *mergeUnits {
 	all := &mergeUnits{factor: 1, loose: start.loose, centred: start.centred, mean: start.mean, columns: slices.Clone(start.columns)}
 	out, rows := &m.out, math.Max(float64(m.from.N), 1)
@@ -219,7 +219,7 @@ func (m *fitMerge) pooledUnits(start *mergeUnits, own []*mergeUnits, names []str
 	return all
 }
 
-// numbers are what f remembers of a column of numbers.
+// numbers returns what f records of a numeric column.
 func (f *Fit) numbers(name string) (ColumnStats, bool) {
 	k := slices.IndexFunc(f.Columns, func(c FitColumn) bool { return c.Kind == NumberColumn && c.Name == name })
 	if k < 0 {

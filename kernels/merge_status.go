@@ -11,35 +11,35 @@ import (
 	"strings"
 )
 
-// remarks are what the statuses of parts say, and whether all of them converged: what the product
-// is worth depends on it. Sentences that differ in their numbers are one, of which the one with the
-// larger numbers is kept, so that the order of the parts does not matter.
+// remarks are the statuses of parts and whether all of them converged: the reliability of the
+// product depends on these. Sentences that differ only in their numbers count as one, with the
+// larger numbers kept, so that the order of the parts does not matter.
 //
-// Of parts that were merged before it is known how many had a sentence, not how many there were.
+// For parts that are products it is known how many of their parts had a sentence, not of how many.
 type remarks struct {
 	parts    int64
 	merged   bool // a part was a product itself
 	diverged bool // a part had not converged
 	skipped  bool // a part said that rows were skipped
 	idle     int64
-	left     int64  // sentences that a merged part had no room for
+	left     int64  // sentences that a merged part omitted
 	only     string // the status of a single part
 	timed    bool   // a part has a time, and weights that move with it
 	from, to float64
 	by       map[string]*remark
 }
 
-// remark is a sentence, or what follows a semicolon of one.
+// remark is a sentence, or the part of one after a semicolon.
 type remark struct {
 	text   string
 	parts  int64
 	varied bool   // parts had other numbers
-	after  string // the key of what came before it in the status, "" for nothing
-	mixed  bool   // which differed
+	after  string // the key of the preceding remark in the status, "" for none
+	mixed  bool   // that differed between parts
 }
 
 const (
-	// mostRemarks bounds how long the status of a product is.
+	// mostRemarks limits the length of a product's status.
 	mostRemarks = 8
 	oneSays     = ", one of them so"
 )
@@ -85,7 +85,7 @@ func (r *remarks) add(f *Fit) {
 	}
 }
 
-// at notes that parts hold at times from from to to.
+// at records that parts hold at times from from to to.
 func (r *remarks) at(from, to float64) {
 	if !r.timed {
 		r.timed, r.from, r.to = true, from, to
@@ -112,7 +112,7 @@ func (r *remarks) meet(key string, o *remark) {
 	}
 }
 
-// larger says whether a has larger numbers than b, the first ones first.
+// larger reports whether a has larger numbers than b, comparing the first ones first.
 func larger(a, b string) bool {
 	x, y := remarkNumber.FindAllString(a, -1), remarkNumber.FindAllString(b, -1)
 	for k := range min(len(x), len(y)) {
@@ -142,7 +142,7 @@ func (r *remarks) merge(o *remarks) {
 	}
 }
 
-// clone is a copy with memory of its own.
+// clone returns a copy with memory of its own.
 func (r *remarks) clone() remarks {
 	c := *r
 	c.by = maps.Clone(r.by)
@@ -153,7 +153,7 @@ func (r *remarks) clone() remarks {
 	return c
 }
 
-// size is the memory held, in bytes.
+// size is the memory held in bytes.
 func (r *remarks) size() (n int64) {
 	for key, m := range r.by {
 		n += 120 + int64(len(key)+len(m.text))
@@ -161,8 +161,8 @@ func (r *remarks) size() (n int64) {
 	return n
 }
 
-// note notes in the product f what its parts say, after what is said of f itself. What one part
-// alone says stays as it is.
+// note records in the product f what its parts say, after own, the note on f itself. The status of
+// a single part is not changed.
 func (r *remarks) note(f *Fit, own string) {
 	f.Converged, f.Status = !r.diverged, Join(own, "")
 	if r.parts == 1 {
@@ -226,8 +226,8 @@ func (r *remarks) texts(block []string) string {
 	return strings.Join(texts, "; ")
 }
 
-// blocks are the keys of what always came together, such as the halves of a sentence about a
-// semicolon, in their order; what most parts say comes first.
+// blocks returns the keys of remarks that always came together, such as the halves of a sentence
+// around a semicolon, in order; those of most parts come first.
 func (r *remarks) blocks() [][]string {
 	follows := map[string][]string{}
 	var blocks [][]string

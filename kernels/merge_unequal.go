@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// unequalChance is how rarely parts of one dispersion, or shape, would differ as much.
+	// unequalChance is the probability with which parts of one dispersion, or shape, would differ as much.
 	unequalChance = 1e-3
-	// unequalNoise is from what mean of log(pooled/own dispersion) on it matters that parts differ: that of two
-	// of equal size whose dispersions are 1.5 times each other. unequalShape is the same as a mean square of
-	// log(own/pooled shape).
+	// unequalNoise is the mean of log(pooled/own dispersion) from which a difference between parts
+	// matters: that of two of equal size whose dispersions have the ratio 1.5. unequalShape is the
+	// same for a mean square of log(own/pooled shape).
 	unequalNoise, unequalShape = 0.02, 0.04
 )
 
-// unequal are sums over parts that tell whether they have one dispersion, or one shape.
+// unequal are sums over parts that test whether they have one dispersion, or one shape.
 type unequal struct {
 	parts, weight float64 // degrees of freedom, or the precision of a logarithm
-	sum, log      float64 // weighted: of dispersions and of their logarithms; of logarithms of shapes and of their squares
-	mean, spread  float64 // what is expected of chiLog, and its variance
+	sum, log      float64 // weighted: of dispersions and of their logarithms; or of logarithms of shapes and of their squares
+	mean, spread  float64 // sums of chiLog: expectation and variance
 	least, most   float64
 }
 
@@ -30,7 +30,7 @@ func (u *unequal) noise(d, nu float64) {
 	u.merge(&unequal{1, nu, nu * d, nu * math.Log(d), mean, spread, d, d})
 }
 
-// shape adds a part that learnt the logarithm of a shape with a precision.
+// shape adds a part that learnt the logarithm of a shape with this precision.
 func (u *unequal) shape(log, precision float64) {
 	at := math.Exp(log)
 	u.merge(&unequal{1, precision, precision * log, precision * log * log, 0, 0, at, at})
@@ -46,19 +46,19 @@ func (u *unequal) merge(o *unequal) {
 	}
 }
 
-// chiLog is nu times the mean of log(x/nu), x of a chi-square law, and nu² times its variance, less 2 nu.
+// chiLog is nu times the mean of log(x/nu) for a chi-square x, and nu² times its variance, less 2 nu.
 func chiLog(nu float64) (mean, spread float64) {
-	if nu > 1e4 { // else nothing is left of the differences
+	if nu > 1e4 { // otherwise the differences cancel
 		return -1 - 1/(3*nu), 2 + 4/(3*nu)
 	}
 	return nu * (mathext.Digamma(0.5*nu) - math.Log(0.5*nu)), nu * (nu*mathext.Zeta(2, 0.5*nu) - 2)
 }
 
-// bartlett is Bartlett's statistic, and how often it is as large by chance; 0 and 1 of a single part.
+// bartlett returns Bartlett's statistic, and the probability of one as large by chance; 0, 1 for one part.
 //
-// The statistic, the sum of nu log(pooled/own), does not depend on the pooled dispersion, so that its
-// mean and variance under one dispersion follow from those of the logarithms of all of them, for any degrees of
-// freedom. It is taken for a gamma law with these.
+// The statistic, the sum of nu log(pooled/own), does not depend on the pooled dispersion, so its mean and
+// variance under one dispersion follow from those of the logarithms of all of them, for any degrees of
+// freedom. Its distribution is approximated by a gamma distribution with these.
 func (u *unequal) bartlett() (t, chance float64) {
 	if u.parts < 2 {
 		return 0, 1
@@ -72,7 +72,7 @@ func (u *unequal) bartlett() (t, chance float64) {
 	return t, mathext.GammaIncRegComp(mean*mean/spread, t*mean/spread)
 }
 
-// noises is the sentence about parts whose dispersions are not one, "" where they may be. pooled is that of all.
+// noises is the note on parts whose dispersions differ, "" if they may be equal. pooled is the common one.
 func (u *unequal) noises(pooled float64) string {
 	if t, chance := u.bartlett(); !(t > unequalNoise*u.weight && chance < unequalChance) {
 		return ""
@@ -80,7 +80,7 @@ func (u *unequal) noises(pooled float64) string {
 	return fmt.Sprintf("the parts have different noise: dispersions from %.3g to %.3g differ by more than chance; weights are those under the noise of each part, but the dispersion %.3g, and with it predictive intervals of responses, describes none of them", u.least, u.most, pooled)
 }
 
-// shapes is the same of shapes, whose logarithms are taken for Gaussians.
+// shapes is the same for shapes, whose logarithms are treated as Gaussian.
 func (u *unequal) shapes(pooled float64) string {
 	if u.parts < 2 {
 		return ""

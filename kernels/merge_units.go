@@ -8,21 +8,21 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// located says whether the responses of f were standardised too, so that its priors are in
+// located reports whether the responses of f were standardised, too, so that its priors are in
 // units of their own.
 func (f *Fit) located() bool {
 	l, err := f.Likelihood()
 	return err == nil && l.Traits().Located && f.inUnits()
 }
 
-// inUnits says whether the prior of f is in units of its own.
+// inUnits reports whether the prior of f is in units of its own.
 func (f *Fit) inUnits() bool {
 	_, ok := f.origin()
 	return ok || f.Standardized()
 }
 
-// origin is where the prior of the intercept of f lies, which a fit says whose columns of numbers do not
-// tell that it was standardised.
+// origin is the center of the prior of the intercept of f, recorded by a fit whose numeric columns
+// do not show that it was standardised.
 func (f *Fit) origin() (at float64, ok bool) {
 	for _, name := range []string{KeptOrigin, KeptLevel} {
 		if at, _, ok = f.Kept(name); ok {
@@ -40,22 +40,22 @@ func (f *Fit) origin() (at float64, ok bool) {
 	return at, ok
 }
 
-// mergeUnits are what fits have instead of a common prior that standardised numbers, and
-// responses, each by its own rows. All are brought to the units of all rows, where the common
-// prior is that of the first fit, its responses' unit that of all.
+// mergeUnits are the units of fits that standardised numbers, and responses, each by its own rows,
+// and so have no common prior. All are converted to the units of all rows, where the common prior
+// is that of the first fit, with the responses' unit of all.
 type mergeUnits struct {
 	mean, variance []float64 // of the first fit's prior
-	center, factor float64   // of all responses: where the intercept's prior is, and what multiplies its variances
+	center, factor float64   // of all responses: center of the intercept's prior, and factor of its variances
 	columns        []ColumnStats
-	centred, loose bool // numbers are less their mean; the parts are diagonal
-	kept           bool // the fit says where the intercept's prior is
+	centred, loose bool // numbers are centred; the parts are diagonal
+	kept           bool // the fit records the center of the intercept's prior
 }
 
-// unitsOf are the units of parts over columns of these names, the fits of parts at; nil
-// where none was standardised and none has learnt a prior. mean and variance are the prior of the first fit.
+// unitsOf returns the units of parts over columns of these names, the fits of parts at; nil if none
+// was standardised and none has learnt a prior. mean and variance are the prior of the first fit.
 //
-// The prior of an intercept lies at the mean of the responses where these were standardised,
-// which a fit does not keep, but of gamma: its predictor at the mean of the numbers is as good.
+// The prior of an intercept is centred at the mean of the responses if these were standardised,
+// which a fit keeps only for gamma: its predictor at the mean of the numbers serves instead.
 func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits) {
 	learnt := slices.ContainsFunc(fits, (*Fit).learnsPrior)
 	if !learnt && !slices.ContainsFunc(fits, (*Fit).inUnits) {
@@ -93,7 +93,7 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 				u.center = origin
 			}
 		}
-		if learnt { // others have theirs, too
+		if learnt { // others have their own, too
 			u.variance = make([]float64, len(names))
 			for j, name := range names {
 				u.variance[j] = f.PriorOf([]byte(name)).Variance
@@ -110,7 +110,7 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 	return &sum, parts
 }
 
-// scales are what the columns are divided by, and what they are less.
+// scales returns the divisors of the columns and the numbers subtracted from them.
 func (u *mergeUnits) scales() (scale, shift []float64) {
 	scale, shift = make([]float64, len(u.columns)), make([]float64, len(u.columns))
 	for j, c := range u.columns {
@@ -127,7 +127,7 @@ func (u *mergeUnits) scales() (scale, shift []float64) {
 	return scale, shift
 }
 
-// prior is the prior of the weights in the units.
+// prior returns the prior of the weights in the units.
 func (u *mergeUnits) prior() *gauss.Normal {
 	g := gauss.NewDiagonal(slices.Clone(u.mean), slices.Clone(u.variance))
 	for j := range g.Var {
@@ -139,8 +139,8 @@ func (u *mergeUnits) prior() *gauss.Normal {
 	return g
 }
 
-// product is that of the posteriors at of parts, each first given the common prior, Λk - Λ0k +
-// Λ0, and the evidence that goes with it; logC is as in gauss.Product.
+// product returns the product of the posteriors at of parts, each first given the common prior,
+// Λk - Λ0k + Λ0, with the change of its evidence; logC is as in gauss.Product.
 func (u *mergeUnits) product(parts []*mergeUnits, at []*gauss.Normal) (post *gauss.Normal, logC float64, err error) {
 	to := u.scaling()
 	ready := make([]*gauss.Normal, len(at))
@@ -159,11 +159,11 @@ func (u *mergeUnits) product(parts []*mergeUnits, at []*gauss.Normal) (post *gau
 	return post, logC + lacks, err
 }
 
-// scaling takes numbers to the units.
+// scaling returns the scaling of numbers to the units.
 func (u *mergeUnits) scaling() *design.Scaling { return design.NewScaling(u.scales()) }
 
-// bring gives g, a posterior under the prior in the units own, that in those of u, whose scaling is to, and tells it
-// in these. lacks is by what its log evidence changes.
+// bring gives g, a posterior under the prior in the units own, the prior in those of u, whose
+// scaling is to, and converts it to these. lacks is the change of its log evidence.
 func (u *mergeUnits) bring(to *design.Scaling, own *mergeUnits, g *gauss.Normal) (_ *gauss.Normal, lacks float64, err error) {
 	scale, shift := u.scales()
 	s, c := own.scales()

@@ -11,10 +11,10 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Merger multiplies posteriors of one model that were fitted to different rows, as they
-// come. It keeps natural parameters relative to the common prior, so that the order of the
-// parts does not matter beyond rounding: per feature Σ(Λk - Λ0), Σ(νk - ν0) and the parts'
-// log normalisers. It is used by one goroutine at a time.
+// Merger multiplies posteriors of one model that were fitted to different rows, as they come. It
+// keeps natural parameters relative to the common prior, so that the order of the parts does not
+// matter beyond rounding: per feature Σ(Λk - Λ0), Σ(νk - ν0) and the parts' log normalisers. It is
+// used by one goroutine at a time.
 type Merger struct {
 	head   Fit
 	dict   Dict
@@ -22,32 +22,32 @@ type Merger struct {
 	from   *Fit
 	sums   []mergeSum // by feature
 	k      int64
-	given  bool        // prior variances of columns of levels
-	cols   []FitColumn // of a part; nil where none remembers any
+	given  bool        // prior variances of columns of levels were given
+	cols   []FitColumn // of a part; nil if none records any
 	noise  noises      // of the parts, without from
 	learnt lessons     // of the parts, without from
 	said   remarks     // of the parts
 
-	// joint are the parts with a covariance; the fields above hold the others.
+	// joint are the parts with a covariance; the fields above summarise the others.
 	joint []*Fit
 }
 
-// mergeSum is what the parts say of one weight.
+// mergeSum is the contribution of the parts to one weight.
 type mergeSum struct {
 	lam   float64 // Σ (Λk - Λ0)
 	nu    float64 // Σ (μk - μ0) Λk: means relative to the prior's
 	logA  float64 // Σ log normaliser differences, for the evidence
 	het   float64 // Σ (μk - μ0)² Λk, for the parts' disagreement
-	mean  float64 // where known
+	mean  float64 // if known
 	known bool
 }
 
-// MaxConflict is how far, in standard deviations, merged beliefs of a weight may
-// lie apart before the status says so: six sigma does not happen by chance.
+// MaxConflict is the distance, in standard deviations, of merged beliefs of a weight from which the
+// status mentions it: six sigma does not happen by chance.
 const MaxConflict = 6
 
-// NewMerger returns one for fits of the model that f is a fit of, whose beliefs it does not
-// need, that all started from from, nil for the default prior.
+// NewMerger returns a Merger for fits of the model of f, whose beliefs it does not need, that all
+// started from from, nil for the default prior.
 // Errors: a from of another model.
 func NewMerger(f, from *Fit) (*Merger, error) {
 	if f == nil {
@@ -60,7 +60,7 @@ func NewMerger(f, from *Fit) (*Merger, error) {
 		return m, nil
 	}
 	one := m.head
-	one.Covariance, one.Columns, one.Learnt = f.Covariance, f.Columns, f.Learnt // they say what prior variances f was given, or has learnt
+	one.Covariance, one.Columns, one.Learnt = f.Covariance, f.Columns, f.Learnt // these show which prior variances f was given, or has learnt
 	if err := one.agreesWith(from); err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
 	}
@@ -76,16 +76,16 @@ func NewMerger(f, from *Fit) (*Merger, error) {
 	return m, nil
 }
 
-// ErrPriors is the error of parts that did not start from the same fit.
+// ErrPriors is the error for parts that did not start from the same fit.
 var ErrPriors = errors.New("the prior differs between rows of one group; allowed: the one fit that all parts started from")
 
-// Joint says whether a part with the head f is to be added with AddJoint: it or the prior
-// has a covariance, or its numbers have units of their own.
+// Joint reports whether a part with the head f has to be added with AddJoint: it or the prior has a
+// covariance, or its numbers have units of their own.
 func (m *Merger) Joint(f *Fit) bool {
 	return f.Covariance.Form != gauss.Diagonal || f.inUnits() || m.from != nil && m.from.Covariance.Form != gauss.Diagonal
 }
 
-// model is a fit that others must agree with: a joint one says whether it is in units of its own.
+// model is a fit that others must agree with: a joint one shows whether it is in units of its own.
 func (m *Merger) model() *Fit {
 	if len(m.joint) > 0 {
 		return m.joint[0]
@@ -93,7 +93,7 @@ func (m *Merger) model() *Fit {
 	return &m.head
 }
 
-// same holds the columns of a part against those of the parts before it.
+// same compares the columns of a part with those of the parts before it.
 func (m *Merger) same(cols []FitColumn) error {
 	if err := differByColumns(m.cols, cols); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (m *Merger) same(cols []FitColumn) error {
 	return nil
 }
 
-// AddJoint adds a whole fit. It is kept and must not change.
+// AddJoint adds a whole fit. It is retained and must not change.
 func (m *Merger) AddJoint(f *Fit) error {
 	if m.k > 0 || len(m.joint) > 0 {
 		if err := Agree(m.model(), f); err != nil {
@@ -124,8 +124,8 @@ func (m *Merger) AddJoint(f *Fit) error {
 }
 
 // Add adds a fit without covariance: its head f and its beliefs, whose names are copied.
-// Errors: a fit of another model, or of fewer rows than the start; beliefs that contradict
-// what is known; those of beliefs. The merger is of no use then.
+// Errors: a fit of another model, or of fewer rows than the start; beliefs that contradict known
+// ones; those of beliefs. The merger is unusable then.
 func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 	if m.k > 0 {
 		if err := Agree(&m.head, f); err != nil {
@@ -218,8 +218,7 @@ func (m *Merger) Merge(src *Merger) error {
 	return nil
 }
 
-// StartsFrom reports as ErrPriors a fit that is not the one that the parts started from, bit
-// by bit.
+// StartsFrom returns ErrPriors unless from is the fit that the parts started from, bit by bit.
 func (m *Merger) StartsFrom(from *Fit) error {
 	if !sameFit(m.from, from) {
 		return ErrPriors
@@ -248,7 +247,7 @@ func (m *Merger) Clone() *Merger {
 	return &c
 }
 
-// Size is the memory held, in bytes.
+// Size is the memory held in bytes.
 func (m *Merger) Size() int64 {
 	n := m.dict.Size() + m.said.size() + 48*int64(cap(m.sums)) + 400
 	for _, f := range m.joint {
@@ -257,7 +256,7 @@ func (m *Merger) Size() int64 {
 	return n
 }
 
-// noStart is what fits without a prior fit started from.
+// noStart is the start of fits without a prior fit.
 var noStart = Fit{Time: math.NaN()}
 
 func (m *Merger) start() *Fit {
@@ -301,10 +300,10 @@ func (m *Merger) know(id int, name string, mean float64) error {
 // precision times mean nu, without the constant.
 func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam)) }
 
-// Fit is the product: the fit without beliefs, and those in belief order, which each visits.
+// Fit returns the product: the fit without beliefs, and those in belief order, which each visits.
 //
-// Cost: O(p log p), with covariances that of MergeFits. Errors: an improper product
-// (ErrImproper), ErrPartPriors, ErrPartCorrelated; the cause of ctx.
+// Cost: O(p log p), with covariances that of MergeFits.
+// Errors: an improper product (ErrImproper), ErrPartPriors, ErrPartCorrelated; the cause of ctx.
 func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
 	if m.k == 0 && len(m.joint) == 1 {
 		if f, err = MergeFits(ctx, m.joint, m.from); err != nil {
@@ -346,10 +345,10 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 					m.dict.Name(uint32(id)), m.k, p.Variance, ErrImproper, l)
 			}
 			ws[id] = Weight{Mean: p.Mean + s.nu/l, Variance: 1 / l}
-			if m.k > 1 { // Cochran's Q: K-1 squared normal deviates when the parts agree
+			if m.k > 1 { // Cochran's Q: K-1 squared normal deviates if the parts agree
 				conflict = max(conflict, (s.het-s.nu*s.nu/l)/float64(m.k-1))
 			}
-			// log ∫ Πqk / p^(K-1): what the sum of the parts' evidences lacks
+			// log ∫ Πqk / p^(K-1), which the sum of the parts' evidences lacks
 			f.LogEvidence += logNorm(l, s.nu) - logNorm(1/p.Variance, 0) + s.logA
 		}
 	}
@@ -365,7 +364,7 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 		return f, each, nil
 	}
 	parts := m.joint
-	if m.k > 0 { // what the diagonal parts come to is one more part
+	if m.k > 0 { // the product of the diagonal parts is one more part
 		each(func(name []byte, w Weight) {
 			f.Beliefs = append(f.Beliefs, Belief{Feature: string(name), Weight: w})
 		})

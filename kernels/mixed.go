@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Levels of a column that is taken for numbers with a few texts among them: at least
-// enoughNumbers that are numbers, at most fewTexts that are none; where these are words for
-// a value that is missing, someNumbers are enough.
+// A column of levels is suspected to be numbers with a few texts among them if at least
+// enoughNumbers levels are numbers and at most fewTexts are not; if these are words for a missing
+// value, someNumbers are enough.
 const (
 	enoughNumbers = 20
 	someNumbers   = 5
 	fewTexts      = 3
 )
 
-// Levels that are numbers throughout are taken for such where there are manyNumbers of them, and
-// of nearlyAll rows one each: codes, years and places come again.
+// Levels that are all numbers are suspected to be measurements if there are manyNumbers of them,
+// and nearly one per row (nearlyAll): codes, years and places recur.
 const (
 	manyNumbers = 50
 	nearlyAll   = 0.9
 )
 
-// noValue says whether a text is what files have where a value is missing.
+// noValue reports whether a text is one that files use for a missing value.
 func noValue(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "", "na", "n/a", "#n/a", "nan", "null", "nil", "none", "missing", "unknown", "-", "--", "?", ".":
@@ -35,12 +35,11 @@ func noValue(s string) bool {
 	return false
 }
 
-// manyDays is how many days a column may have as levels before a status asks whether they are
-// meant to be.
+// manyDays is the number of days that a column may have as levels before a status mentions it.
 const manyDays = 100
 
-// dressed matches numbers as people write them: with a sign of a currency or its letters,
-// a percent sign, thousands that are parted, a comma before the decimals, a minus behind.
+// dressed matches numbers as people write them: with a currency sign or its letters, a percent
+// sign, separators of thousands, a decimal comma, a trailing minus.
 var dressed = regexp.MustCompile(`^'?([-+−]?)` + currency + blank + `?([-+−]?)(\d+|\d{1,3}(?:(?:[.,'’]|` + blank + `)\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})([.,]\d+)?` + blank + `?(?:%|` + currency + `)(-?)$`)
 
 const (
@@ -48,22 +47,22 @@ const (
 	blank    = `[\s\x{a0}\x{2009}\x{202f}]`
 )
 
-// dressing is what the numbers of a column wear.
+// dressing describes how the numbers of a column are written.
 type dressing struct {
 	numbers int
-	example string // the first, in the order of the levels
-	comma   bool   // before the decimals
-	parted  bool   // by commas
-	either  bool   // a comma before three digits, which alone says neither
-	point   bool   // before the decimals of a number that has no other sign
+	example string // the first one, in the order of the levels
+	comma   bool   // decimal
+	parted  bool   // commas separate thousands
+	either  bool   // a comma before three digits, which alone is ambiguous
+	point   bool   // decimal, in a number without other signs
 	sign    bool   // of negative numbers: one that a cast does not know, or brackets
 }
 
-// add takes a level in; false where it is no such number, or one that needs no undressing.
+// add adds a level; false if it is not such a number, or one in plain notation.
 func (d *dressing) add(level string) bool {
 	bare := strings.TrimSpace(level)
 	if bare == "" || 'a' <= bare[0] && bare[0] <= 'z' || !strings.ContainsAny(bare, "0123456789") {
-		return false // as most levels are, which matching would take long to say
+		return false // most levels are not, and matching would be slow to find that
 	}
 	inner, open := strings.CutPrefix(bare, "(")
 	if inner, closed := strings.CutSuffix(inner, ")"); open && closed {
@@ -79,8 +78,8 @@ func (d *dressing) add(level string) bool {
 	}
 	whole, decimals := m[3], m[4]
 	d.sign = d.sign || open || m[1] == "−" || m[2] == "−" || m[5] != ""
-	// 1,234 may be either: a comma is decimal where other than three digits follow, where before it
-	// stand a zero or more digits than thousands leave, or where points part the thousands.
+	// 1,234 is ambiguous: a comma is decimal if the digits after it are not three, if before it there
+	// are a zero or more digits than a group of thousands has, or if points separate the thousands.
 	if strings.HasPrefix(decimals, ",") && (len(decimals) != 4 || whole[0] == '0' || len(whole) > 3) || strings.Count(whole, ".") > 1 {
 		d.comma = true
 	}
@@ -91,16 +90,16 @@ func (d *dressing) add(level string) bool {
 	return true
 }
 
-// decimals notes a point that parts no thousands.
+// decimals records a point that does not separate thousands.
 func (d *dressing) decimals(number string) {
 	before, after, _ := strings.Cut(strings.TrimLeft(number, "+-"), ".")
 	parts := len(after) == 3 && len(before) <= 3 && !strings.HasPrefix(before, "0")
 	d.point = d.point || strings.Count(number, ".") == 1 && !parts && !strings.ContainsAny(number, ",eE")
 }
 
-// isBare says whether a level that is a number needs no undressing: a plus, and decimals among blanks, do.
+// isBare reports whether a number is in plain notation, without a plus or spaces around decimals.
 func isBare(level string) bool {
-	const ofCodes = 8 // as telephones have
+	const ofCodes = 8 // as telephone numbers have
 	number := strings.TrimSpace(level)
 	return (number[0] != '+' || len(number) >= ofCodes) && (number == level || !strings.Contains(number, "."))
 }
@@ -109,13 +108,13 @@ func isBare(level string) bool {
 type Mixed struct {
 	Column  string
 	Texts   []string // all others are numbers
-	Written string   // or all are numbers that are written as this one,
-	Comma   bool     // with a comma before the decimals,
-	Either  bool     // or one that may part thousands as well,
-	Point   bool     // besides some with a point before the decimals;
+	Written string   // or all are numbers written like this one,
+	Comma   bool     // with a decimal comma,
+	Either  bool     // or one that may separate thousands instead,
+	Point   bool     // in addition to some with a decimal point;
 	Sign    bool     // negative ones with a sign that a cast does not know, or in brackets
-	Numbers int      // or so many numbers, nearly one for each row
-	Days    int      // or so many days
+	Numbers int      // or this many numbers, nearly one for each row
+	Days    int      // or this many days
 }
 
 // String says what was learnt.
@@ -143,14 +142,14 @@ func (m *Mixed) Reading() string {
 	return "its texts are numbers but for " + strings.Join(texts, ", ")
 }
 
-// quoted is a level in quotation marks, at most 40 bytes of it.
+// quoted returns a level in quotation marks, at most 40 bytes of it.
 func quoted(level string) string {
 	return fmt.Sprintf("'%.40s'", strings.ReplaceAll(level, "'", "''"))
 }
 
-// Mixed is the first of the columns of levels of f that are numbers but for a few texts, such
-// as 'NA' or '-', or for how they are written, are numbers nearly one for each row, or are many
-// days; nil for none.
+// Mixed returns the first of the columns of levels of f that are numbers except for a few texts,
+// such as 'NA' or '-', or for their notation, that are numbers nearly one for each row, or that are
+// many days; nil for none.
 func (f *Fit) Mixed() *Mixed {
 	type column struct {
 		numbers, days int
@@ -221,8 +220,8 @@ func (f *Fit) Mixed() *Mixed {
 	return nil
 }
 
-// asLevels is the name of the column whose texts are the levels of c: that of an interaction with
-// one column of levels, "" for one with several.
+// asLevels is the name of the column whose texts are the levels of c: for an interaction, that of
+// its only column of levels, "" if there are several.
 func (c *FitColumn) asLevels() string {
 	parts, ok := SplitParts(c.Parts)
 	if !ok {
@@ -240,8 +239,8 @@ func (c *FitColumn) asLevels() string {
 	return name
 }
 
-// TextNumbers is the column of that name if its texts are numbers, all or all but a few; nil for
-// others. named says that these few are words for no value, or that the numbers are many.
+// TextNumbers returns the column of this name if its texts are numbers, all or all but a few; nil for
+// others. named reports that these few are words for a missing value, or that the numbers are many.
 func TextNumbers(name string, texts iter.Seq[string]) (m *Mixed, named bool) {
 	numbers := map[string]bool{}
 	var words []string
@@ -264,7 +263,7 @@ func TextNumbers(name string, texts iter.Seq[string]) (m *Mixed, named bool) {
 	return &Mixed{Column: name, Texts: words}, named
 }
 
-// isWord says whether a text that parses as a number is one of the words for none.
+// isWord reports whether a text that parses as a number is one of the words for a missing value.
 func isWord(s string) bool {
 	s = strings.TrimLeft(strings.TrimSpace(s), "+-")
 	return s == "" || (s[0] < '0' || s[0] > '9') && s[0] != '.'

@@ -10,56 +10,56 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Model is what a fit is asked for: the observation model, the prior, drift, and
-// the options of its engine. All states of one fit share it; nobody changes it.
+// Model is the specification of a fit: the observation model, the prior, drift, and the options of
+// its engine. All states of one fit share it; it must not change.
 //
 // The zero Model is logistic regression with an intercept under DefaultPrior.
 type Model struct {
-	// Lik is the likelihood, nil for that of Start, or bernoulli with logit. Fits with
-	// classes do not use it.
+	// Lik is the likelihood, nil for that of Start, or bernoulli with logit. Fits with classes do
+	// not use it.
 	Lik lik.Likelihood
-	// Params are the parameters Lik was made with: engines that learn one of
-	// them make a new Lik from Params.
+	// Params are the parameters from which Lik was made: engines that learn one of them make a new
+	// Lik from Params.
 	Params lik.Params
 
 	Prior       Prior
 	NoIntercept bool // leaves out the feature Intercept, which is 1 in every row
 	HashBits    int  // bounds the dictionary to 2^HashBits slots; 0 = none
-	MaxFeatures int  // an error beyond it; 0 = no limit
+	MaxFeatures int  // the limit of the number of features; 0 = none
 
 	// Priors are the priors of single features by name; others have Prior.
 	Priors []Belief
 	// PriorBy are the prior variances of the weights of single columns; others have Prior's.
 	PriorBy ColumnPriors
-	// Correlated are sets of columns of levels, each in one set at most: the weights that the
+	// Correlated are sets of columns of levels, each in at most one set: the weights that the
 	// columns of a set have for one level have a covariance, which is learnt.
 	Correlated [][]string
-	// Start is the posterior to continue from, nil for a fresh fit. Features not
-	// in it start at their prior; its counts and evidence are carried on.
+	// Start is the posterior to continue from, nil for a new fit. Features not in it start at their
+	// prior; its counts and evidence are continued.
 	Start *Fit
 
 	// Noise is the random-walk variance per unit of time; NoiseBy, when not nil,
 	// gives it by feature (others 0).
 	Noise   float64
 	NoiseBy map[string]float64
-	// Forgetting in (0, 1] discounts per unit of time towards the prior:
-	// precision λΛ + (1-λ)Λ0, λ = Forgetting^Δt. 0 means 1.
+	// Forgetting in (0, 1] discounts per unit of time towards the prior: precision λΛ + (1-λ)Λ0,
+	// λ = Forgetting^Δt. 0 means 1.
 	Forgetting float64
-	// HasTime says that rows carry times; else each row is one unit.
+	// HasTime says that rows have times; otherwise each row is one unit.
 	HasTime bool
 	// At are the weights at which laplace computes the Gaussian, without optimising.
 	At []Belief
-	// Around is the fit at whose weights a pass over the rows looks at the likelihood: see
+	// Around is the fit at whose weights a pass over the rows evaluates the likelihood: see
 	// laplace.Pass.
 	Around *Fit
-	// Before is what the merged pass before says, in bytes: see lowrank.Pass.
+	// Before is the result of the previous pass, merged, in bytes: see lowrank.Pass.
 	Before []byte
 
 	Options Options
 }
 
-// Complete is m with what its zero values stand for; m itself where it has no such,
-// and for nil the default model.
+// Complete is m with defaults in place of zero values; m itself if it has none, and for nil the
+// default model.
 func (m *Model) Complete() *Model {
 	if m == nil {
 		m = new(Model)
@@ -87,8 +87,8 @@ func (m *Model) Complete() *Model {
 	return &c
 }
 
-// CheckStart reports a Start that m, which is Complete, cannot go on from: of another likelihood, or
-// whose features are others, without the intercept or hashed. A Start that has no family, beliefs alone, agrees with every model.
+// CheckStart returns an error for a Start that m, which is Complete, cannot continue: one with another
+// likelihood, intercept or hash bits. A Start without a family, beliefs alone, fits every model.
 func (m *Model) CheckStart() error {
 	f := m.Start
 	if f == nil || f.Family == "" {
@@ -108,7 +108,7 @@ func (m *Model) CheckStart() error {
 	return nil
 }
 
-// logit is the likelihood of a model that names none.
+// logit is the default likelihood.
 var logit = func() lik.Likelihood {
 	l, err := lik.New("", "", lik.Params{})
 	if err != nil {
@@ -117,8 +117,7 @@ var logit = func() lik.Likelihood {
 	return l
 }()
 
-// Agrees says whether two models have equal options, so that their fits may be
-// merged.
+// Agrees reports whether two models have equal options, so that their fits may be merged.
 func (m *Model) Agrees(o *Model) bool {
 	likes := func(a, b lik.Likelihood) bool {
 		return a == nil && b == nil || a != nil && b != nil && a.Family() == b.Family() && a.Link() == b.Link()
@@ -129,53 +128,51 @@ func (m *Model) Agrees(o *Model) bool {
 		(m.Start == nil) == (o.Start == nil) && slices.Equal(m.At, o.At) && m.Options == o.Options
 }
 
-// Drifts says whether weights move between rows.
+// Drifts reports whether weights move between rows.
 func (m *Model) Drifts() bool { return m.Noise > 0 || m.NoiseBy != nil || m.Forgets() }
 
-// Forgets says whether precision is discounted.
+// Forgets reports whether precision is discounted.
 func (m *Model) Forgets() bool { return m.Forgetting > 0 && m.Forgetting < 1 }
 
-// Options are the options of the engines; each reads those it lists. Zero values
-// mean the engine's documented default. Package option has their ranges, which
-// engines ask option.Check for.
+// Options are the options of the engines; each reads those it lists. Zero values mean the engine's
+// documented default. Package option has their ranges, which engines check with option.Check.
 type Options struct {
-	MaxIter int     // sweeps 100, Newton steps 100, EM steps a row 50, the EKF's iterations a row 1
+	MaxIter int     // sweeps 100, Newton steps 100, EM steps per row 50, the EKF's iterations per row 1
 	Tol     float64 // relative change at which an iteration has converged, 1e-8
-	Damping float64 // in (0, 1], EP: the share of a site's change that is made, 1
+	Damping float64 // in (0, 1], EP: the share of a site's change that is applied, 1
 
 	Covariance string // "diagonal", "full" or "lowrank": adf, ep; default by engine
 	Hessian    string // "auto" (the default), "full", "diagonal", "block" or "lowrank": laplace, softmax
 
-	Rank                        int        // of low-rank methods and forms, 50; hmc: 0 is no low rank
-	Oversample, PowerIterations Value[int] // of the randomised SVD, 10 and 2; 0 may be wanted
+	Rank                        int        // of low-rank methods and forms, 50; hmc: 0 means no low rank
+	Oversample, PowerIterations Value[int] // of the randomised SVD, 10 and 2; 0 is a valid choice
 
-	// AutoNoise, AutoPrior, AutoDispersion and AutoShape ask for the process noise
-	// by innovation likelihood, and for the prior variances, dispersion and shape by
-	// maximum evidence: one variance for each column of levels and one for all other
-	// weights. PriorGroups learns one per group of features instead, a group being the
-	// name before '='.
+	// AutoNoise, AutoPrior, AutoDispersion and AutoShape select the process noise by innovation
+	// likelihood, and the prior variances, dispersion and shape by maximum evidence: one variance
+	// for each column of levels and one for all other weights. PriorGroups learns one per group of
+	// features instead, a group being the name before '='.
 	AutoNoise, AutoPrior, PriorGroups, AutoDispersion, AutoShape bool
-	// PriorAsked says that AutoPrior was asked for, and is no default.
+	// PriorAsked says that AutoPrior was requested and is not a default.
 	PriorAsked bool
 
-	// Integrate says that the uncertainty of learnt prior variances and of a learnt dispersion
-	// enters the posterior: laplace. The square root of a prior variance has a half-t prior
-	// with SDFreedom degrees of freedom (3; 1 is the half-Cauchy) and scale SDScale, by
-	// default the one that gives the weights of the group together a predictor of 2.5 times
-	// the deviation of the responses (identity link) or 2.5.
+	// Integrate includes the uncertainty of learnt prior variances and of a learnt dispersion in
+	// the posterior: laplace. The square root of a prior variance has a half-t prior with SDFreedom
+	// degrees of freedom (3; 1 is the half-Cauchy) and scale SDScale, by default the one that gives
+	// the weights of the group together a predictor of 2.5 times the standard deviation of the
+	// responses (identity link) or 2.5.
 	Integrate          bool
 	SDScale, SDFreedom float64
-	// DispersionScale and DispersionFreedom are those of the prior of the root of a learnt
-	// dispersion: 2.5 times the deviation of the responses, and 3.
+	// DispersionScale and DispersionFreedom are those of the prior of the square root of a learnt
+	// dispersion: 2.5 times the standard deviation of the responses, and 3.
 	DispersionScale, DispersionFreedom float64
 
-	// ThirdOrder says that the mean of the weights is the posterior's to the third derivatives of
-	// the likelihood instead of the mode: laplace.
+	// ThirdOrder replaces the mode by an approximation of the posterior mean of the weights that
+	// uses third derivatives of the likelihood: laplace.
 	ThirdOrder bool
 
-	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood
-	// at the predicted mean. AutoMeasurementNoise infers it from each row instead, at
-	// least NoiseFloor, by default 1e-3 of what measures y.
+	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood at the
+	// predicted mean. AutoMeasurementNoise infers it from each row instead, at least NoiseFloor, by
+	// default 1e-3 of the scale of y.
 	MeasurementNoise, NoiseFloor float64
 	AutoMeasurementNoise         bool
 
@@ -185,19 +182,19 @@ type Options struct {
 
 	Process Process // gp
 
-	RowBudget int // how many numbers of x and y are kept where rows may also be streamed; 0 is engine.DefaultRowBudget
+	RowBudget int // the most numbers of x and y that are kept if rows may also be streamed; 0 is engine.DefaultRowBudget
 
-	// Sites says which Gaussian stands for a row in a pass over rows that are not kept:
+	// Sites selects the Gaussian that approximates a row in a pass over rows that are not kept:
 	// "laplace" (the default), the likelihood's at the mode, or "ep", expectation propagation's.
 	Sites string
 
-	// Compress keeps rows of equal features once, with sums of their responses from which
-	// the likelihood of all of them is known: see lik.Pooled.
+	// Compress keeps rows of equal features once, with sums of their responses that determine the
+	// likelihood of all of them: see lik.Pooled.
 	Compress    bool
 	Standardize bool
-	// Missing is what a NULL in a STRUCT or a list of numbers is: "indicator" the column's
-	// mean and a feature that says so, "absent" (the default) nothing, "error" a bad row.
-	// With AnyColumns the fit remembers no columns.
+	// Missing determines what a NULL in a STRUCT or a list of numbers becomes: "indicator" the
+	// column's mean and an indicator feature, "absent" (the default) nothing, "error" a bad row.
+	// With AnyColumns the fit records no columns.
 	Missing    string
 	AnyColumns bool
 	Seed       uint64
@@ -211,20 +208,19 @@ type Process struct {
 	AutoLengthscale, AutoSignalVariance, AutoMean bool
 }
 
-// Value is an option whose zero differs from its default, which the zero Value stands
-// for.
+// Value is an option whose zero differs from its default; the zero Value stands for the default.
 type Value[T comparable] struct {
 	v   T
 	set bool
 }
 
-// Given is the Value v, which may be zero.
+// Given returns the Value v, which may be zero.
 func Given[T comparable](v T) Value[T] { return Value[T]{v, true} }
 
-// IsGiven says whether it is not the zero Value.
+// IsGiven reports whether it is not the zero Value.
 func (x Value[T]) IsGiven() bool { return x.set }
 
-// Or returns the value that was given, else def.
+// Or returns the given value, or def if there is none.
 func (x Value[T]) Or(def T) T {
 	if x.set {
 		return x.v
@@ -232,7 +228,7 @@ func (x Value[T]) Or(def T) T {
 	return def
 }
 
-// Or returns v, or def where v is zero.
+// Or returns v, or def if v is zero.
 func Or[T comparable](v, def T) T {
 	var zero T
 	if v == zero {

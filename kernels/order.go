@@ -13,16 +13,15 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// The fixed order of beliefs: the intercept, dense positions by number, names by
-// bytes. It is a function of the name alone, so that beliefs from any source
-// can be merged and searched.
+// The fixed order of beliefs: the intercept, dense positions by number, names by bytes. It depends
+// on the name alone, so that beliefs from any source can be merged and searched.
 const (
 	classIntercept = 0
 	className      = math.MaxUint64
 )
 
-// rank maps the intercept to 0, a canonical positive integer to itself and any other
-// name to MaxUint64.
+// rank maps the intercept to 0, a canonical positive integer to itself and any other name to
+// MaxUint64.
 func rank(name string) uint64 {
 	if v, ok := wholeNumber(name); ok {
 		return v
@@ -33,7 +32,7 @@ func rank(name string) uint64 {
 	return className
 }
 
-// CompareNames orders two feature names as beliefs are ordered.
+// CompareNames compares two feature names in belief order.
 func CompareNames(a, b string) int {
 	ra, rb := rank(a), rank(b)
 	switch {
@@ -51,14 +50,14 @@ func CompareNames(a, b string) int {
 	return 0
 }
 
-// Order returns the feature numbers in belief order. Cost: O(p) for names that differ
-// in their first few dozen bytes, else O(p log p).
+// Order returns the feature numbers in belief order. Cost: O(p) for names that differ in their
+// first few dozen bytes, otherwise O(p log p).
 func (d *Dict) Order() []uint32 {
 	if d.Len() <= smallDict {
 		return d.orderFew()
 	}
 	all := make([]place, d.Len())
-	var last, numbers atomic.Uint64 // the largest number of a feature that is one, and how many are
+	var last, numbers atomic.Uint64 // the largest number among the features, and how many are numbers
 	each(d.Len(), func(lo, hi int) {
 		var buf []byte
 		own, n := uint64(0), uint64(0)
@@ -101,7 +100,7 @@ func (d *Dict) Order() []uint32 {
 	return ids
 }
 
-// mayRank says whether a name begins as one with a rank does: with a digit or a bracket.
+// mayRank reports whether a name begins like one with a rank: with a digit or a bracket.
 func (d *Dict) mayRank(n *name) bool {
 	first := byte(n.lo >> 32)
 	if n.isLong() {
@@ -110,7 +109,7 @@ func (d *Dict) mayRank(n *name) bool {
 	return first-'0' <= 9 || first == Intercept[0]
 }
 
-// each calls f for parts of [0, n) that it covers, side by side where they are large.
+// each calls f for parts that cover [0, n), in parallel if they are large.
 func each(n int, f func(lo, hi int)) {
 	if n < 1<<15 {
 		f(0, n)
@@ -119,17 +118,17 @@ func each(n int, f func(lo, hi int)) {
 	dense.Parallel(n, f)
 }
 
-// place is where a feature belongs in the order: before those of a larger key.
+// place is the position of a feature in the order: before those of a larger key.
 type place struct {
 	key uint64
 	id  uint32
 }
 
-const headBytes = 32 // of a name, that its key can hold
+const headBytes = 32 // of a name, which its key can represent
 
-// orderNames sorts names by their bytes. A key is the first bytes of a name, each as its
-// place among those that occur there, as many as 64 bits hold; comparing the names
-// themselves is left to those of equal keys.
+// orderNames sorts names by their bytes. A key consists of the first bytes of a name, each as its
+// rank among those that occur at its position, as many as 64 bits hold; only names of equal keys
+// are compared themselves.
 func (d *Dict) orderNames(ps []place) []place {
 	c := codeOf(d.heads(ps))
 	each(len(ps), func(lo, hi int) {
@@ -145,10 +144,10 @@ func (d *Dict) orderNames(ps []place) []place {
 	return ps
 }
 
-// heads are the first bytes of names: which ones occur at each place, and where names end.
+// heads describe the first bytes of names: which ones occur at each position, and where names end.
 type heads struct {
 	occurs [headBytes][4]uint64
-	ends   [headBytes + 1]bool // a name has that many bytes
+	ends   [headBytes + 1]bool // a name has this many bytes
 }
 
 func (d *Dict) heads(ps []place) *heads {
@@ -183,14 +182,14 @@ func (h *heads) join(o *heads) {
 	}
 }
 
-// headCode writes the first used bytes of a name into a key of width bits.
+// headCode encodes the first used bytes of a name in a key of width bits.
 type headCode struct {
 	code        [headBytes][256]uint16
 	shift       [headBytes]uint8
 	used, width int
 }
 
-// codeOf is the code of names with these heads: as many bytes as a key of 64 bits has room for.
+// codeOf returns the code for names with these heads: of as many bytes as fit into a key of 64 bits.
 func codeOf(h *heads) *headCode {
 	c := &headCode{}
 	short := false // a name has ended before this byte
@@ -217,14 +216,14 @@ func codeOf(h *heads) *headCode {
 		c.width += w
 		c.shift[i] = uint8(w)
 	}
-	for c.used > 0 && c.shift[c.used-1] == 0 { // places that all names have in common, or none has
+	for c.used > 0 && c.shift[c.used-1] == 0 { // positions at which all names agree, or none has a byte
 		c.used--
 	}
 	return c
 }
 
-// key is that of a name whose last bytes, up to headBytes, are 0 where it ends before: that of
-// the same name with such bytes in it is equal, and no more.
+// key returns the key of a name, padded with zeros to headBytes: it equals only that of the same
+// name with such bytes in it.
 func (c *headCode) key(name *[headBytes]byte) uint64 {
 	key := uint64(0)
 	for i := range c.used {
@@ -233,7 +232,7 @@ func (c *headCode) key(name *[headBytes]byte) uint64 {
 	return key
 }
 
-// orderEqual sorts the names of equal keys, which lie side by side.
+// orderEqual sorts the names of equal keys, which are adjacent.
 func (d *Dict) orderEqual(ps []place) {
 	for lo := 0; lo < len(ps); {
 		hi := lo + 1
@@ -251,9 +250,9 @@ func (d *Dict) orderEqual(ps []place) {
 	}
 }
 
-// sortPlaces sorts by keys of that many bits, and returns ps or another slice.
+// sortPlaces sorts by keys of this many bits, and returns ps or another slice.
 func sortPlaces(ps []place, width int) []place {
-	if len(ps) < 512 { // below this the counting costs more
+	if len(ps) < 512 { // below this counting costs more
 		slices.SortFunc(ps, func(a, b place) int { return cmp.Compare(a.key, b.key) })
 		return ps
 	}
@@ -282,7 +281,7 @@ func sortPlaces(ps []place, width int) []place {
 	return ps
 }
 
-// orderFew is Order of few names, in one allocation.
+// orderFew is Order for few names, in one allocation.
 func (d *Dict) orderFew() []uint32 {
 	var memory [256]byte
 	var end [smallDict + 1]int

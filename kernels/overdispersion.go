@@ -6,19 +6,19 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// fewWeights is the share of the rows below which weights take no more degrees of freedom from
-// Pearson's ratio than need counting.
+// fewWeights is the number of weights relative to the rows below which their degrees of freedom in
+// Pearson's ratio need not be counted exactly.
 const fewWeights = 0.01
 
-// Overdispersion is the sentence about counts, and successes among trials, that vary more
-// than their law allows at the mean weights of f, a fit of p; "" where they do not. Weights
-// are then less certain than f says.
+// Overdispersion is the note on counts, and successes among trials, that vary more than their
+// distribution allows at the mean weights of f, a fit of p; "" if they do not. Weights are then
+// less certain than f says.
 //
-// Pearson's ratio has in place of the rows what weights left of them, rows less Σ W v: curvature
-// of the likelihood times variance of the predictor.
+// Pearson's ratio uses the residual degrees of freedom, rows less Σ W v, instead of the rows:
+// curvature of the likelihood times variance of the predictor.
 //
-// Cost: O(non-zeros); that of Predictors where weights are not few beside the rows and the
-// answer depends on how many of them the rows determine.
+// Cost: O(non-zeros); that of Predictors if weights are not few relative to the rows and the answer
+// depends on how many of them the rows determine.
 func (p *Problem) Overdispersion(f *Fit) string {
 	if p.Lik == nil || p.N == 0 || p.Drifts() || p.Options.AutoNoise {
 		return ""

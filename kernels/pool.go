@@ -11,9 +11,9 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// pools are rows of which those with equal features are kept once, with sums that say of
-// their responses all that the likelihood asks: see lik.Pooled. Values are compared bit by
-// bit, 0 and -0 being equal.
+// pools are rows of which those with equal features are kept once, with sums of their responses
+// that determine the likelihood: see lik.Pooled. Values are compared bit by bit, with 0 and -0
+// equal.
 type pools struct {
 	lik lik.Likelihood
 	by  lik.Pooling
@@ -23,19 +23,19 @@ type pools struct {
 	value   []float64
 	offset  []float64 // of each pool, by.ByOffset
 	sums    []lik.Pool
-	rows    int64 // pooled
+	rows    int64 // number pooled
 
 	hash  []uint64
-	table []uint32 // open addressing by hash: 1 + pool, 0 = free; at most half full
+	table []uint32 // open addressing by hash: 1 + pool, 0 if free; at most half full
 
-	tuples tuples // a shorter way to pools that are there
+	tuples tuples // a shortcut to existing pools
 }
 
 func newPools(l lik.Likelihood) *pools {
 	return &pools{lik: l, by: lik.Pooled(l), row: []int{0}, table: make([]uint32, 1<<10)}
 }
 
-// hashOf is of a row's features, values and offset, and of the response where it is compared.
+// hashOf hashes a row's features, values and offset, and its response if that is compared.
 func (p *pools) hashOf(fs []uint32, xs []float64, offset float64, o *lik.Obs) uint64 {
 	h := uint64(len(fs)) ^ 0x9e3779b97f4a7c15
 	mix := func(v uint64) {
@@ -55,7 +55,7 @@ func (p *pools) hashOf(fs []uint32, xs []float64, offset float64, o *lik.Obs) ui
 	return h
 }
 
-// same says whether a row is of pool k.
+// same reports whether a row belongs to pool k.
 func (p *pools) same(k int, fs []uint32, xs []float64, offset float64, o *lik.Obs) bool {
 	lo, hi := p.row[k], p.row[k+1]
 	if hi-lo != len(fs) || !slices.Equal(p.feature[lo:hi], fs) {
@@ -69,7 +69,7 @@ func (p *pools) same(k int, fs []uint32, xs []float64, offset float64, o *lik.Ob
 	return (!p.by.ByOffset || p.offset[k] == offset) && (!p.by.ByResponse || p.sums[k].Mean == o.Y && p.sums[k].Extra == o.Trials)
 }
 
-// find is the pool of a row, made where there is none yet.
+// find returns the pool of a row, creating it if necessary.
 func (p *pools) find(fs []uint32, xs []float64, offset float64, o *lik.Obs) uint32 {
 	h := p.hashOf(fs, xs, offset, o)
 	mask := uint64(len(p.table) - 1)
@@ -85,7 +85,7 @@ func (p *pools) find(fs []uint32, xs []float64, offset float64, o *lik.Obs) uint
 		p.offset = append(memory.Grow(p.offset, 1), offset)
 	}
 	s := lik.Pool{}
-	if p.by.ByResponse { // which rows are compared with before this one is added
+	if p.by.ByResponse { // rows are compared with these before this one is added
 		s.Mean, s.Extra = o.Y, o.Trials
 	}
 	p.sums, p.hash = append(memory.Grow(p.sums, 1), s), append(memory.Grow(p.hash, 1), h)
@@ -122,7 +122,7 @@ func (p *pools) add(b *Batch, lo, hi int) {
 	}
 }
 
-// findAll is find of the rows of b from lo on, up to tupleRows of them, in their order.
+// findAll is find for the rows of b from lo on, up to tupleRows of them, in order.
 func (p *pools) findAll(b *Batch, lo int, at []uint32) {
 	var some [tupleRows]uint64
 	keys := some[:len(at)]
@@ -131,7 +131,7 @@ func (p *pools) findAll(b *Batch, lo int, at []uint32) {
 		p.tuples.find(keys, at)
 	}
 	for i := range at {
-		if known && at[i] == 0 { // one of the rows before may have made it
+		if known && at[i] == 0 { // an earlier row may have created it
 			p.tuples.find(keys[i:i+1], at[i:i+1])
 		}
 		if known && at[i] > 0 {
@@ -147,7 +147,7 @@ func (p *pools) findAll(b *Batch, lo int, at []uint32) {
 	}
 }
 
-// apart is what besides features tells rows of b apart.
+// apart returns what distinguishes rows of b besides features.
 func (p *pools) apart(b *Batch) [][]float64 {
 	var s [3][]float64
 	n := 0
@@ -197,13 +197,13 @@ func (p *pools) clone() *pools {
 	return &c
 }
 
-// memory is what they hold, in bytes.
+// memory is their size in bytes.
 func (p *pools) memory() int64 {
 	return 8*int64(cap(p.row)+cap(p.value)+cap(p.offset)+cap(p.hash)+8*cap(p.sums)) + 4*int64(cap(p.feature)+cap(p.table)) + p.tuples.memory()
 }
 
-// chunk is the rows that say the same as those pooled, each with how many of these it is,
-// and the constant by which the log likelihood of these is higher.
+// chunk returns rows equivalent to those pooled, each with the number of rows it stands for, and
+// the constant by which the log likelihood of the latter is higher.
 func (p *pools) chunk() (c chunk, constant float64) {
 	offset, trials := false, p.lik.Traits().Trials
 	p.reserve(&c, trials)
@@ -234,7 +234,7 @@ func (p *pools) chunk() (c chunk, constant float64) {
 	return c, constant
 }
 
-// reserve makes c's memory for the rows that are made of the pools.
+// reserve allocates c's memory for the rows made from the pools.
 func (p *pools) reserve(c *chunk, trials bool) {
 	n, values := 0, 0
 	for k := range p.sums {
@@ -254,7 +254,7 @@ func (p *pools) reserve(c *chunk, trials bool) {
 	}
 }
 
-// share is how many of a pool's rows one of those made of it stands for.
+// share is the number of a pool's rows that one made from it stands for.
 func (p *pools) share(s *lik.Pool, o lik.Obs, made int) float64 {
 	if made == 1 || s.Weight == 0 {
 		return s.Rows / float64(made)
@@ -262,7 +262,7 @@ func (p *pools) share(s *lik.Pool, o lik.Obs, made int) float64 {
 	return s.Rows * (o.Weight / s.Weight)
 }
 
-// Pooled is r, of Options.Compress with the rows made of what was pooled.
+// Pooled is r with the rows made from the pools of Options.Compress, if any.
 func (r *Rows) Pooled() *Rows {
 	if r.pools == nil {
 		return r
@@ -275,10 +275,10 @@ func (r *Rows) Pooled() *Rows {
 	return &q
 }
 
-// Repeated is p with rows of equal features and offsets kept once, as Options.Compress keeps them: the
-// likelihood is the same. p itself where more than a quarter of the rows would stay. Times are left out.
+// Repeated is p with rows of equal features and offsets kept once, as by Options.Compress: the likelihood
+// is the same. It is p itself if more than a quarter of the rows would remain. Times are left out.
 //
-// Cost: O(nnz), up to the row that is one too many.
+// Cost: O(nnz), up to the row that exceeds the limit.
 func (p *Problem) Repeated() *Problem {
 	if p.Count != nil {
 		return p

@@ -7,56 +7,56 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// tuples say which pool a row is of without comparing its entries with those of pools. A row
-// is a tuple: at each place one of the few entries that rows have there, by number. The tuple
-// is one whole number, its digits of as many kinds as their places have entries:
+// tuples find the pool of a row without comparing its entries with those of pools. A row is a
+// tuple: at each place one of the few entries that rows have there, by number. The tuple is one
+// whole number in mixed radix, each place having as many digits as entries:
 //
 //	key = d0 + r0 (d1 + r1 (d2 + ...)),  place k has entries 0 to rk - 1
 //
-// Rows of equal keys are of one pool. Offsets, responses and trials have places of their own
-// where rows of others are of other pools. The zero value knows no pool; what it does not know
-// is found by comparing, and told to it.
+// Rows of equal keys belong to one pool. Offsets, responses and trials have places of their own if
+// rows that differ in them belong to different pools. The zero value knows no pool; unknown ones
+// are found by comparison and inserted.
 type tuples struct {
 	places []tuplePlace
-	size   uint64 // product of the radices: keys are below
+	size   uint64 // product of the radices: keys are smaller
 	direct []uint32
-	table  []keyed // open addressing by key, at most half full, while direct is nil
-	known  int     // keys with a pool
-	off    bool    // places have too many entries
+	table  []keyed // open addressing by key, at most half full, if direct is nil
+	known  int     // number of keys with a pool
+	off    bool    // a place has too many entries
 }
 
-// keyed is a key and 1 + its pool, 0 = free.
+// keyed is a key and 1 + its pool, 0 if free.
 type keyed struct {
 	key  uint64
 	pool uint32
 }
 
-// tuplePlace numbers the entries that rows have at it.
+// tuplePlace numbers the entries that rows have at one place.
 type tuplePlace struct {
 	radix, stride uint64
 	slots         []digit // open addressing, at most half full
 	n             uint32
 }
 
-// digit is an entry and 1 + its number, 0 = free.
+// digit is an entry and 1 + its number, 0 if free.
 type digit struct {
-	value   uint64 // its bits
+	value   uint64 // bits of the value
 	feature uint32
 	number  uint32
 }
 
 const (
-	tupleRows   = 512     // looked up together, so that misses overlap
-	tupleFrom   = 512     // rows before tuples are worth their memory
-	tupleWidth  = 64      // entries of a row at most
-	tupleDigits = 1 << 16 // entries at a place at most
+	tupleRows   = 512     // looked up together, so that cache misses overlap
+	tupleFrom   = 512     // number of rows before tuples are worth their memory
+	tupleWidth  = 64      // the most entries of a row
+	tupleDigits = 1 << 16 // the most entries at a place
 	tupleKeys   = 1 << 62
 )
 
-// none is the feature of rows that have no entry at a place, and of offsets and responses.
+// none is the feature of rows without an entry at a place, and of offsets and responses.
 const none = Missing
 
-// number is the number of an entry at the place.
+// number returns the number of an entry at the place.
 func (l *tuplePlace) number(feature uint32, value uint64) uint64 {
 	mask := uint64(len(l.slots) - 1)
 	for at := l.home(feature, value); ; at++ {
@@ -69,12 +69,12 @@ func (l *tuplePlace) number(feature uint32, value uint64) uint64 {
 	}
 }
 
-// home is where the search for an entry begins.
+// home is the position at which the search for an entry begins.
 func (l *tuplePlace) home(feature uint32, value uint64) uint64 {
 	return (value ^ uint64(feature)*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93 >> bits.LeadingZeros64(uint64(len(l.slots)-1))
 }
 
-// add numbers an entry that is new, at a free slot.
+// add numbers a new entry, at a free slot.
 func (l *tuplePlace) add(feature uint32, value, at uint64) uint64 {
 	l.n++
 	l.slots[at] = digit{value, feature, l.n}
@@ -109,8 +109,8 @@ func (l *tuplePlace) addTo(keys []uint64, features []uint32, values []uint64) {
 	}
 }
 
-// keys sets keys to those of the rows of b from lo on, by columns apart that they are told
-// apart by. It says whether they have any.
+// keys sets keys to those of the rows of b from lo on, including the columns apart that distinguish
+// them. It reports whether they have keys.
 func (t *tuples) keys(keys []uint64, b *Batch, lo int, apart [][]float64) bool {
 	var features [tupleRows]uint32
 	var values [tupleRows]uint64
@@ -151,8 +151,8 @@ func (t *tuples) keys(keys []uint64, b *Batch, lo int, apart [][]float64) bool {
 	return false
 }
 
-// entriesAt sets the features and values to entry k of the rows from lo on, none where a row
-// has fewer, and says whether one of them has it.
+// entriesAt sets the features and values to entry k of the rows from lo on, none if a row has
+// fewer, and reports whether one of them has it.
 func (b *Batch) entriesAt(lo, k int, features []uint32, values []uint64) (some bool) {
 	if w := len(b.Shared); k < w {
 		for i := range features {
@@ -179,7 +179,7 @@ func (b *Batch) entriesAt(lo, k int, features []uint32, values []uint64) (some b
 	return some
 }
 
-// open adds a place. Rows that are known have no entry there, which is its number 0.
+// open adds a place. Known rows have no entry there, which gets number 0.
 func (t *tuples) open() {
 	t.size = max(t.size, 1)
 	l := tuplePlace{radix: 1, stride: t.size, slots: make([]digit, 8)}
@@ -189,13 +189,13 @@ func (t *tuples) open() {
 	t.places = append(t.places, l)
 }
 
-// widen makes the radices those of what their places have now.
+// widen sets the radices to the present numbers of entries of their places.
 func (t *tuples) widen() {
 	places, size := make([]tuplePlace, len(t.places)), uint64(1)
 	for k, l := range t.places {
 		if n := uint64(l.n); n > l.radix {
 			l.radix = n
-			if n > 32 { // it will be more
+			if n > 32 { // there will be more
 				l.radix += n / 8
 			}
 		}
@@ -233,7 +233,7 @@ func (t *tuples) each(f func(key uint64, pool uint32)) {
 	}
 }
 
-// room makes an empty table for n keys: by the key itself where that is not larger.
+// room makes an empty table for n keys: indexed by the key itself if that is not larger.
 func (t *tuples) room(n int) {
 	if t.size <= max(1<<8, 8*uint64(n)) {
 		t.direct, t.table = memory.Make[uint32](int(t.size), int(t.size)), nil
@@ -243,7 +243,7 @@ func (t *tuples) room(n int) {
 	t.direct, t.table = nil, memory.Make[keyed](size, size)
 }
 
-// insert records the pool of a key that is not known yet.
+// insert records the pool of a new key.
 func (t *tuples) insert(key uint64, pool uint32) {
 	t.known++
 	if t.direct == nil && 2*t.known > len(t.table) {
@@ -265,12 +265,12 @@ func (t *tuples) insert(key uint64, pool uint32) {
 	t.table[at&mask] = keyed{key, pool + 1}
 }
 
-// home is where the search for a key begins.
+// home is the position at which the search for a key begins.
 func (t *tuples) home(key uint64) uint64 {
 	return key * 0x9e3779b97f4a7c15 >> bits.LeadingZeros64(uint64(len(t.table)-1))
 }
 
-// find sets pools to 1 + the pool of each key, 0 for those it does not know.
+// find sets pools to 1 + the pool of each key, 0 for unknown ones.
 func (t *tuples) find(keys []uint64, pools []uint32) {
 	pools = pools[:len(keys)]
 	if t.direct != nil {
@@ -293,7 +293,7 @@ func (t *tuples) find(keys []uint64, pools []uint32) {
 	}
 }
 
-// memory is what they hold, in bytes.
+// memory is their size in bytes.
 func (t *tuples) memory() int64 {
 	n := 4*int64(cap(t.direct)) + 16*int64(cap(t.table)) + 56*int64(cap(t.places))
 	for k := range t.places {

@@ -8,19 +8,20 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// PredictiveScale are factors of the mean and the variance of a linear predictor without its offset, under which responses
-// are predicted.
+// PredictiveScale are factors of the mean and the variance of a linear predictor without its offset, with which
+// responses are predicted.
 //
-// A posterior that was averaged over prior variances is a mixture, of which a fit keeps mean and covariance. Where rows
-// tell only that weights are large, as those of separated responses do, the Gaussian N(μ, Σ) that has them reaches to
-// weights of the wrong sign, which the rows exclude: it draws predictions to the base rate. N(κ μ, ρ Σ) predicts what
-// the mixture does then, κ and ρ being those of least divergence over the rows. The beliefs remain the posterior's.
+// A posterior averaged over prior variances is a mixture, of which a fit keeps mean and covariance. If rows
+// only say that weights are large, as separated responses do, the Gaussian N(μ, Σ) with these moments extends
+// to weights of the wrong sign, which the rows exclude, and pulls predictions to the base rate. N(κ μ, ρ Σ)
+// then predicts as the mixture does, κ and ρ having the least divergence over the rows. Beliefs remain those of
+// the posterior.
 type PredictiveScale struct{ Mean, Variance float64 }
 
-// Unscaled are the factors of a fit whose own Gaussian predicts.
+// Unscaled are the factors of a fit that predicts with its own Gaussian.
 var Unscaled = PredictiveScale{1, 1}
 
-// Of is the Gaussian under which the response of a predictor N(m, v) is predicted, offset being a part of m.
+// Of returns the Gaussian with which the response to a predictor N(m, v) is predicted; offset is part of m.
 func (k PredictiveScale) Of(m, v, offset float64) (mean, variance float64) {
 	if k == Unscaled {
 		return m, v
@@ -28,7 +29,7 @@ func (k PredictiveScale) Of(m, v, offset float64) (mean, variance float64) {
 	return offset + k.Mean*(m-offset), k.Variance * v
 }
 
-// Scale is Of in place for several predictors without offsets, of that mean and covariance.
+// Scale is Of in place for several predictors without offsets, with this mean and covariance.
 func (k PredictiveScale) Scale(mean, cov []float64) {
 	if k == Unscaled {
 		return
@@ -41,10 +42,10 @@ func (k PredictiveScale) Scale(mean, cov []float64) {
 	}
 }
 
-// Plain says whether the posterior itself predicts.
+// Plain reports whether the posterior itself predicts.
 func (k PredictiveScale) Plain() bool { return k == Unscaled }
 
-// PredictiveScale are the factors of f; those of a fit that keeps none change nothing.
+// PredictiveScale returns the factors of f, Unscaled if it keeps none.
 func (f *Fit) PredictiveScale() PredictiveScale {
 	if mean, variance, ok := f.Kept(KeptPredictive); ok {
 		return PredictiveScale{mean, variance}
@@ -57,10 +58,10 @@ func (f *Fit) unscaled() []Learnt {
 	return slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name == KeptPredictive })
 }
 
-// ForPrediction is f with the beliefs under which responses are predicted, in place of the posterior: f itself where they
-// are the same. Its prior, which unseen features have, has the same factors.
+// ForPrediction returns f with the beliefs that predict responses in place of the posterior: f
+// itself if they are the same. Its prior, which unseen features have, gets the same factors.
 //
-// Cost: O(p²) of a full covariance.
+// Cost: O(p²) for a full covariance.
 func (f *Fit) ForPrediction() *Fit {
 	k := f.PredictiveScale()
 	if k.Plain() {
@@ -84,7 +85,7 @@ func (f *Fit) ForPrediction() *Fit {
 	for j := range own.Columns {
 		c := &own.Columns[j]
 		c.Variance *= k.Variance
-		if c.Kind == LevelsColumn { // of a deviation of weights
+		if c.Kind == LevelsColumn { // of the standard deviation of weights
 			c.Center *= math.Sqrt(k.Variance)
 			c.Scale *= math.Sqrt(k.Variance)
 		}
@@ -96,7 +97,7 @@ func (f *Fit) ForPrediction() *Fit {
 	return &own
 }
 
-// validatePredictive reports factors that f keeps beside a covariance for which they are not.
+// validatePredictive returns an error if f keeps factors with a covariance for which there are none.
 func (f *Fit) validatePredictive() error {
 	if c := f.Covariance.Form; !f.PredictiveScale().Plain() && c != gauss.Full && c != gauss.Diagonal {
 		return fmt.Errorf("learnt: %q beside a covariance of the kind %s; allowed: beside 'full' or 'diagonal'", KeptPredictive, c)

@@ -11,18 +11,17 @@ import (
 
 var equals, isNull = []byte("="), []byte(IsNull)
 
-// PriorNote is the sentence about the prior variance that fits its weights worst: that of the
-// weights of a column of levels, or of all others; "" where each fits. m is the model of f,
-// whose prior variances are literal and whose weights do not drift.
+// PriorNote is the note on the prior variance that fits its weights worst: that of the weights of a
+// column of levels, or of all others; "" if each fits. m is the model of f, whose prior variances
+// are literal and whose weights do not drift.
 //
-// Too narrow: a weight of posterior N(μ, s²) under the prior N(m, v) was told about by the
-// rows as by one observation μ̂ of variance e = 1/(1/s² - 1/v), and under a prior of variance
-// cv the weights have the evidence Σ log N(μ̂; m, cv + e). The best c > 1 is ahead of 1 by as
-// many nats as the rows would have been predicted better by.
+// Too narrow: for a weight with posterior N(μ, s²) under the prior N(m, v), the rows amount to one
+// observation μ̂ of variance e = 1/(1/s² - 1/v), and under a prior of variance cv the weights have
+// the evidence Σ log N(μ̂; m, cv + e). The best c > 1 is ahead of 1 by the number of nats by which
+// the rows would have been predicted better.
 //
-// Too wide: under the prior, the mean of (μ - m)² over all data is v - s², whatever the
-// likelihood. Where many weights fall short of that together, much of what they learnt is
-// noise.
+// Too wide: under the prior, the mean of (μ - m)² over all data is v - s², whatever the likelihood.
+// If many weights together fall short of that, much of what they learnt is noise.
 func (f *Fit) PriorNote(m *Model) string {
 	return f.PriorNoteOf(m, func(visit func(feature []byte, w Weight) bool) {
 		for k := range f.Beliefs {
@@ -33,8 +32,8 @@ func (f *Fit) PriorNote(m *Model) string {
 	})
 }
 
-// PriorNoteOf is PriorNote of a fit whose beliefs are with each, in their order; visit says
-// whether it needs more of them.
+// PriorNoteOf is PriorNote for a fit whose beliefs each visits in order; visit reports whether it
+// needs more of them.
 func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weight) (more bool))) string {
 	if f.N < enoughForPrior || len(f.Classes) > 0 {
 		return ""
@@ -44,7 +43,7 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weigh
 		own[b.Feature] = true
 	}
 	cols := make(map[string]*FitColumn, len(f.Columns))
-	one := len(m.PriorBy) == 0 // all weights are one group
+	one := len(m.PriorBy) == 0 // all weights form one group
 	for k := range f.Columns {
 		cols[f.Columns[k].Name] = &f.Columns[k]
 		one = one && f.Columns[k].Kind != LevelsColumn
@@ -109,9 +108,9 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weigh
 	return note
 }
 
-// A status speaks of a prior variance from so many rows on, and where another is ahead by so
-// many nats in all and for each row. Of features that meet in rows only many are thought too
-// free: of few, what all know together is not in what is known of each.
+// A note is given from enoughForPrior rows on, if another prior variance is ahead by leastGain nats in
+// all and by gainByRow for each row. For features that occur together in rows a prior is only called
+// too wide for manyWeights of them: the marginals of a few do not show what is known of them jointly.
 const (
 	enoughForPrior = 50
 	leastGain      = 7
@@ -119,14 +118,14 @@ const (
 	manyWeights    = 256
 )
 
-// scatter are weights of one prior variance, in units of its deviation about its mean: means
-// and variances < 1.
+// scatter are weights of one prior variance, in units of its standard deviation about its mean:
+// means and variances < 1.
 type scatter struct {
 	v    float64
 	z, r []float64
 }
 
-// most is how many weights are enough to judge by.
+// most is the number of weights that suffices for a judgement.
 const most = 1 << 15
 
 func (s *scatter) add(z, r float64) {
@@ -135,7 +134,7 @@ func (s *scatter) add(z, r float64) {
 	}
 }
 
-// wider is the c >= 1 of most evidence, and by how many nats it is ahead of 1.
+// wider returns the c >= 1 of highest evidence, and by how many nats it is ahead of 1.
 func (s *scatter) wider() (c, gain float64) {
 	c = 1
 	for range 50 {
@@ -159,8 +158,8 @@ func (s *scatter) wider() (c, gain float64) {
 	return c, gain
 }
 
-// noise is how many nats the weights cost where they vary less than their prior says by more
-// than three standard errors, else 0.
+// noise is how many nats the weights cost if they vary less than their prior says by more than
+// three standard errors, else 0.
 func (s *scatter) noise() (loss float64) {
 	short, square, most, weight := 0.0, 0.0, 0.0, 0.0
 	for k, r := range s.r {
@@ -174,8 +173,8 @@ func (s *scatter) noise() (loss float64) {
 	if !(short > 3*math.Sqrt(square)) {
 		return 0
 	}
-	// A weight of variance c is estimated with the squared error (1-r)²e + r²c, and
-	// ce/(c+e) at best: half of the difference for each e is what rows like these lose.
+	// A weight of variance c is estimated with the squared error (1-r)²e + r²c, and ce/(c+e) at
+	// best: half of the difference relative to e is what rows like these lose.
 	c := max(most/weight, 0)
 	for _, r := range s.r {
 		e := r / (1 - r)
@@ -184,9 +183,8 @@ func (s *scatter) noise() (loss float64) {
 	return loss
 }
 
-// StrayNote says which names that priors and process noises were given for are those of a column
-// that f remembers but for their case, and which names of noises no feature and no column has: they
-// are of no row.
+// StrayNote names a feature with a prior or process noise whose column f records with another case
+// of letters, or a feature with process noise that is no feature and in no column: no row has them.
 func (m *Model) StrayNote(f *Fit) string {
 	if len(m.Priors)+len(m.NoiseBy) == 0 || m.HashBits > 0 {
 		return ""
@@ -217,7 +215,7 @@ func (m *Model) StrayNote(f *Fit) string {
 	return m.noiseNote(f)
 }
 
-// noiseNote names the first feature with a process noise that f has no belief about; levels of its
+// noiseNote names the first feature with process noise about which f has no belief; levels of its
 // columns may still come.
 func (m *Model) noiseNote(f *Fit) string {
 	if len(m.NoiseBy) == 0 || f.N == 0 {

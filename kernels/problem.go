@@ -21,12 +21,11 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Problem is what the batch engines solve: n rows in row-compressed form over p
-// columns in belief order, and a proper Gaussian prior over the columns. Known
-// weights (prior variance 0) are not among the columns: their part is in Offset,
-// and Fit restores them.
+// Problem is what the batch engines solve: n rows in row-compressed form over p columns in belief
+// order, and a proper Gaussian prior over the columns. Known weights (prior variance 0) are not
+// among the columns: their contribution is in Offset, and Fit restores them.
 //
-// With times the rows are sorted by time, equal times in the order they came.
+// With times the rows are sorted by time, rows of equal times in their original order.
 type Problem struct {
 	*Model
 	design.Columns
@@ -36,33 +35,33 @@ type Problem struct {
 	Offset []float64 // nil = 0
 	Trials []float64 // nil = none
 	Time   []float64 // length n; without times 1, 2, ...
-	Count  []float64 // how many rows of the table each one is, nil = 1: see Options.Compress
+	Count  []float64 // number of rows of the table that each one stands for, nil = 1: see Options.Compress
 
-	// PriorMean is the mean of the prior, PriorVar the diagonal of its covariance;
-	// Normal is all of it, with the covariance of the fit it starts from.
+	// PriorMean is the mean of the prior, PriorVar the diagonal of its covariance; Normal is the
+	// whole prior, with the covariance of the fit that it starts from.
 	PriorMean, PriorVar []float64
 	Normal              *gauss.Normal
 
-	// Begin is when the prior is valid: the fit's time that is continued, else the
-	// first row's. Born says of a column whether it exists since then (named by the
-	// model); others begin with their first row.
+	// Begin is the time of the prior: that of the fit continued, otherwise that of the first row.
+	// Born reports for each column whether it exists from then on (named by the model); others
+	// begin with their first row.
 	Begin float64
 	Born  []bool
 
 	dict    *Dict
-	order   []uint32 // dictionary numbers in belief order, known ones included
-	at      []int32  // column of order's entries, -1 for known weights
+	order   []uint32 // dictionary numbers in belief order, including known ones
+	at      []int32  // column of each entry of order, -1 for known weights
 	cols    []uint32 // dictionary number of each column
-	known   []Weight // by place in order, only where at is -1
-	rows    []chunk  // that were laid out, where weights are known: see Features
+	known   []Weight // by index in order, only if at is -1
+	rows    []chunk  // the rows in their chunks, if weights are known: see Features
 	skipped int64
-	columns []FitColumn // of the rows, as a fit remembers them
+	columns []FitColumn // of the rows, as a fit records them
 	asIs    bool        // see Apart
 	crossed bool        // numbers of interactions are centred: see CrossAs
 
-	within   []float64 // of rows that were pooled: see lik.Pooling
-	stood    int64     // rows of the table, where Count is not nil
-	constant float64   // of their log likelihood
+	within   []float64 // of pooled rows: see lik.Pooling
+	stood    int64     // rows of the table, unless Count is nil
+	constant float64   // of the log likelihood of pooled rows
 
 	// Of rows that are not kept.
 	unseen  *Totals
@@ -70,12 +69,12 @@ type Problem struct {
 	spread  float64   // mean square of the responses about their mean, less their offsets
 }
 
-// Problem lays the rows out for a batch engine; r is not changed and may grow
-// afterwards. Cost: O(nnz + p log p) time and 12 bytes a non-zero.
+// Problem lays the rows out for a batch engine; r is not changed and may grow afterwards. Cost:
+// O(nnz + p log p) time and 12 bytes per non-zero.
 // Errors: a prior that is not a proper Gaussian, a predictor that overflows.
 func (r *Rows) Problem() (*Problem, error) { return r.problem(nil, copied) }
 
-// Meet says whether a row of p has two weights.
+// Meet reports whether a row of p has two weights.
 func (p *Problem) Meet() bool {
 	for i := range p.N {
 		p.Stop.Row(i)
@@ -93,10 +92,10 @@ func (p *Problem) Meet() bool {
 	return false
 }
 
-// ErrNoProblem is the error of a problem that is nil or zero.
+// ErrNoProblem is the error for a problem that is nil or zero.
 var ErrNoProblem = errors.New("the problem is of no rows and no model; make one with Rows.Problem")
 
-// Check reports ErrNoProblem.
+// Check returns ErrNoProblem for such a problem.
 func (p *Problem) Check() error {
 	if p == nil || p.Model == nil || p.Normal == nil {
 		return ErrNoProblem
@@ -104,17 +103,17 @@ func (p *Problem) Check() error {
 	return nil
 }
 
-// ProblemUnder is Problem, which ctx may end. Many rows of the same features move: r has them
-// where the problem does from then on, which none may change, so that they are not held twice.
+// ProblemUnder is Problem with cancellation by ctx. Many rows with the same features are moved: from
+// then on r and the problem share them, and neither may change them, so that they are not held twice.
 func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {
 	s := stop.Watch(ctx, 0)
 	defer s.End(&err)
 	return r.problem(s, moved)
 }
 
-// ProblemInPlace is ProblemUnder for a method that asks for no more than the products of X: where
-// all of many rows have the same features, and no value is missing, it reads them where r has them
-// (design.Pieces). nil where they are others.
+// ProblemInPlace is ProblemUnder for a method that only needs products of X: if all of many rows
+// have the same features and no value is missing, it reads them where r holds them (design.Pieces).
+// It returns nil for other rows.
 func (r *Rows) ProblemInPlace(ctx context.Context) (p *Problem, err error) {
 	if dense.GramParts(r.Len(), r.Dict.Len()) == 0 || r.nnz != r.Len()*r.Dict.Len() {
 		return nil, nil
@@ -127,16 +126,16 @@ func (r *Rows) ProblemInPlace(ctx context.Context) (p *Problem, err error) {
 	return p, err
 }
 
-// errElsewhere says that rows cannot be read in place.
+// errElsewhere reports that rows cannot be read in place.
 var errElsewhere = errors.New("rows that are laid out")
 
-// home is where the values of a problem are.
+// home is the place of a problem's values.
 type home int
 
 const (
 	copied  home = iota
-	moved        // copied, and many rows read there from then on
-	inPlace      // where the rows have them, or errElsewhere
+	moved        // copied, and many rows read from the copy from then on
+	inPlace      // where the rows hold them, or errElsewhere
 )
 
 func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
@@ -184,13 +183,13 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 		return nil, err
 	}
 	if p.Knows() {
-		p.rows = slices.Clone(r.chunks) // where they lie now
+		p.rows = slices.Clone(r.chunks) // their present place
 	}
 	return p, p.start()
 }
 
-// startOf is the prior of every feature of d, by number, and how many of them the
-// model names (they come first in d).
+// startOf returns the prior of every feature of d, by number, and how many of them the model names
+// (they come first in d).
 func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 	prior = make([]Weight, d.Len())
 	for id := range prior {
@@ -200,7 +199,7 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 		prior[0] = Weight{m.Prior.Mean, m.Prior.InterceptVariance}
 		named = 1
 	}
-	// A new level of a column that the fit continued knows has the variance of that column.
+	// A new level of a column that the fit continued knows has the prior variance of that column.
 	known := m.Start != nil && len(m.Start.Classes) == 0 && len(m.Start.Columns) > 0
 	for id := named; id < d.Len() && (known || len(m.PriorBy) > 0); id++ {
 		if by := m.PriorBy.of(d, uint32(id)); by != nil && !by.Auto {
@@ -218,16 +217,16 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 		}
 	}
 	put(m.Priors)
-	if m.Start != nil && len(m.Start.Classes) == 0 { // of classes: see Classes.Prior
+	if m.Start != nil && len(m.Start.Classes) == 0 { // for classes see Classes.Prior
 		put(m.Start.Beliefs)
 	}
 	return prior, named
 }
 
-// laying is what rows are laid out by: the column of each feature and what is known of those
-// that have none, by number; what stands for a number that is missing, nil where none is; which
-// features every row has; and whether large chunks of whole rows become views of what is laid
-// out, a part of them after the other.
+// laying is what the layout of rows depends on: the column of each feature and the known weights of
+// features without one, by number; the replacements of missing numbers, nil if none is missing;
+// which features every row has; and whether large chunks of whole rows become views of the laid-out
+// values, one part of them after the other.
 type laying struct {
 	col    []int32
 	prior  []Weight
@@ -238,8 +237,8 @@ type laying struct {
 	move   bool
 }
 
-// scalars takes what is one number for each row from the chunks, and returns the first row of
-// each of these, and where its rows go, nil where they stay.
+// scalars collects the numbers per row from the chunks, and returns the first row of each chunk,
+// and the destination of its rows, nil if they stay.
 func (p *Problem) scalars(r *Rows) (first, place []int, err error) {
 	all := Batch{}
 	first = make([]int, len(r.chunks)+1)
@@ -257,7 +256,7 @@ func (p *Problem) scalars(r *Rows) (first, place []int, err error) {
 	return first, place, err
 }
 
-// leave has the values of the rows where they are; errElsewhere where they are not X.
+// leave leaves the values of the rows in place; errElsewhere if they are not X.
 func (p *Problem) leave(r *Rows, by *laying) error {
 	if r.Model.HasTime {
 		return errElsewhere
@@ -296,8 +295,8 @@ func (p *Problem) leave(r *Rows, by *laying) error {
 	return finiteOr("offset", p.Offset)
 }
 
-// finite says that all entries of c are finite numbers, its rows having the same features; those of
-// which known says so are not looked at.
+// finite reports whether all entries of c, whose rows have the same features, are finite; features
+// for which known is true are not checked.
 func (c *chunk) finite(known func(id uint32) bool) bool {
 	var open []int
 	for e, id := range c.Shared {
@@ -321,14 +320,14 @@ func (c *chunk) finite(known func(id uint32) bool) bool {
 	return true
 }
 
-// layOut copies the rows in the order of their times, columns ascending. The rows
-// are shared among processors; each is written by one.
+// layOut copies the rows in the order of their times, columns ascending. The rows are divided among
+// processors; each is written by one.
 func (p *Problem) layOut(r *Rows, by *laying) error {
 	first, place, err := p.scalars(r)
 	if err != nil {
 		return err
 	}
-	at := func(row int) int { // where a row goes
+	at := func(row int) int { // the destination of a row
 		if place == nil {
 			return row
 		}
@@ -366,15 +365,15 @@ func (p *Problem) layOut(r *Rows, by *laying) error {
 	return finiteOr("offset", p.Offset)
 }
 
-// filler writes the rows of chunks where they are laid out.
+// filler writes the rows of chunks to their destinations.
 type filler struct {
 	p     *Problem
 	lays  []layout          // by chunk
-	first []int             // row of each chunk
-	at    func(row int) int // where a row goes
+	first []int             // first row of each chunk
+	at    func(row int) int // the destination of a row
 
 	mu      sync.Mutex
-	bad     int // the first row that cannot be
+	bad     int // the first row that is not valid
 	failure error
 }
 
@@ -433,24 +432,24 @@ func (f *filler) all(r *Rows, move bool) {
 		for ; done < k; done++ {
 			c := &r.chunks[done]
 			if atomic.LoadInt32(&f.lays[done].filled) > 0 {
-				continue // what is missing may have another mean later
+				continue // the mean that replaces missing numbers may change later
 			}
 			lo, hi := f.first[done]*p.P, f.first[done+1]*p.P
 			c.Value, c.sealed = p.Val[lo:hi:hi], true
 		}
-		debug.FreeOSMemory() // else what the chunks had stays until the heap is twice as large
+		debug.FreeOSMemory() // otherwise the memory of the chunks stays until the heap is twice as large
 	}
 }
 
-// movesFrom is from how many values on rows move, and moveRounds in how many parts: that part is
-// held twice for a while. A part costs a collection and fresh pages, of small fits a third of
-// their time.
+// movesFrom is the number of values from which rows are moved, and moveRounds the number of parts:
+// each part is held twice for a while. A part costs a garbage collection and fresh pages, for small
+// fits a third of their time.
 var movesFrom = 1 << 25 // a variable for its test
 
 const moveRounds = 5
 
-// byTime sorts the scalars of the rows by time and returns where each row goes; nil
-// where they stay. Without times rows have the times 1, 2, ...
+// byTime sorts the scalars of the rows by time and returns the destination of each row; nil if they
+// stay. Without times rows have the times 1, 2, ...
 func (p *Problem) byTime(b *Batch) (place []int, err error) {
 	if !p.HasTime {
 		p.Time = make([]float64, p.N)
@@ -492,21 +491,21 @@ func (p *Problem) byTime(b *Batch) (place []int, err error) {
 	return place, nil
 }
 
-// layout says where the entries of a chunk's rows go.
+// layout maps the entries of a chunk's rows to columns.
 type layout struct {
 	c     *chunk
 	col   []int32  // by number in the chunk: the column, -1 for a known weight
-	prior []Weight // by number in the chunk, of known weights
+	prior []Weight // by number in the chunk, for known weights
 	known bool     // some are known
 	by    *laying
-	fills bool // means stand for what is missing
+	fills bool // means replace missing numbers
 
-	// Of shared features: the columns in order and the entry of each.
+	// For shared features: the columns in order and the entry of each.
 	cols  []uint32
 	entry []int
 	whole bool // the entries are the columns in order
 
-	filled int32 // 1: means stand for what is missing
+	filled int32 // 1: means have replaced missing numbers
 }
 
 // badEntry is a value that is not finite.
@@ -517,7 +516,7 @@ type badEntry struct {
 
 func (e badEntry) Error() string { return "not finite" }
 
-// newLayout is that of the rows of c; fills says that means stand for what is missing.
+// newLayout returns the layout of the rows of c; fills says that means replace missing numbers.
 func newLayout(c *chunk, by *laying, fills bool) layout {
 	col, prior := by.col, by.prior
 	l := layout{c: c, by: by, col: col, prior: prior, fills: fills && by.center != nil}
@@ -561,8 +560,8 @@ func (l *layout) count(f func(i, n int)) {
 	}
 }
 
-// row writes row i of the chunk and returns what its known weights add to the
-// predictor. Without cols all rows have all columns.
+// row writes row i of the chunk and returns the contribution of its known weights to the predictor.
+// Without cols all rows have all columns.
 func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err error) {
 	fs, xs := l.c.Entries(i)
 	if cols == nil && !l.known && dense.AllFinite(xs) {
@@ -615,7 +614,7 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 	return shift, nil
 }
 
-// fill is xs with means for what is missing; they are not changed.
+// fill returns xs with means in place of missing numbers; xs is not changed.
 func (l *layout) fill(fs []uint32, xs []float64) []float64 {
 	if !slices.ContainsFunc(xs, math.IsNaN) {
 		return xs
@@ -639,7 +638,7 @@ func (l *layout) fill(fs []uint32, xs []float64) []float64 {
 	return out
 }
 
-// sortEntries orders a row's columns; no column is there twice.
+// sortEntries sorts a row's columns; no column occurs twice.
 func sortEntries(cols []uint32, vals []float64) {
 	if len(cols) <= 32 {
 		for k := 1; k < len(cols); k++ {
@@ -703,7 +702,7 @@ func (p *Problem) start() error {
 	return nil
 }
 
-// Under is p, its rows shared, with products that s can end.
+// Under returns p, sharing its rows, with products that s can end.
 func (p *Problem) Under(s *stop.Stop) *Problem {
 	q := *p
 	q.Columns = p.Columns.Under(s)
@@ -714,7 +713,7 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 func (p *Problem) Name(j int) string { return string(p.dict.Name(p.cols[j])) }
 
 // Features visits the features in belief order: the column of each or, for known weights, -1, the
-// weight and the times of the rows that have it, ascending; a value of 0 is had.
+// weight and the times of the rows that have it, ascending; a row with the value 0 has it.
 func (p *Problem) Features(visit func(name string, column int, w Weight, times []float64)) {
 	times := p.knownTimes()
 	for k, id := range p.order {
@@ -722,7 +721,7 @@ func (p *Problem) Features(visit func(name string, column int, w Weight, times [
 	}
 }
 
-// knownTimes are the times of the rows that have a known weight, by its number.
+// knownTimes returns the times of the rows that have a known weight, by its number.
 func (p *Problem) knownTimes() map[uint32][]float64 {
 	if !p.Knows() {
 		return nil
@@ -765,14 +764,14 @@ func (p *Problem) knownTimes() map[uint32][]float64 {
 	return times
 }
 
-// Knows says whether some weights are known, and their part of the predictors with the offsets.
+// Knows reports whether some weights are known, with their part of the predictors in the offsets.
 func (p *Problem) Knows() bool { return len(p.order) > p.P }
 
-// IsNumber says whether column j is one of numbers, which Standardize scales.
+// IsNumber reports whether column j is numeric, so that Standardize scales it.
 func (p *Problem) IsNumber(j int) bool { return p.dict.NumberPlace(p.cols[j]) < math.MaxInt }
 
-// Place sets w, by column, to the means of at for the features it names. A known
-// weight may be named with the value it has.
+// Place sets w, by column, to the means of at for the features it names. A known weight may be
+// named with its own value.
 // Errors: a feature that the fit does not have, a mean that is not finite.
 func (p *Problem) Place(w []float64, at []Belief) error {
 	place := make(map[uint32]int, len(p.order))
@@ -797,9 +796,9 @@ func (p *Problem) Place(w []float64, at []Belief) error {
 	return nil
 }
 
-// Groups numbers the groups of the columns: features named `group=value` share
-// the group before '=', others are their own; the intercept has group -1. names
-// are in order of the first column.
+// Groups numbers the groups of the columns: features named `group=value` share the group before
+// '=', others form their own; the intercept has group -1. names are in the order of the first
+// column.
 func (p *Problem) Groups() (group []int, names []string) {
 	group = make([]int, p.P)
 	seen := map[string]int{}
@@ -825,12 +824,12 @@ func (p *Problem) Groups() (group []int, names []string) {
 	return group, names
 }
 
-// Batch is the rows as a batch that shares p's memory; features are columns.
+// Batch returns the rows as a batch that shares p's memory; features are columns.
 func (p *Problem) Batch() *Batch {
 	return &Batch{Row: p.Row, Feature: p.Col, Shared: p.All(), Value: p.Val, Y: p.Y, Weight: p.Weight, Offset: p.Offset, Trials: p.Trials, Time: p.Time}
 }
 
-// Rows is how many rows of the table row i is.
+// Rows is the number of rows of the table that row i stands for.
 func (p *Problem) Rows(i int) float64 {
 	if p.Count == nil {
 		return 1
@@ -838,7 +837,7 @@ func (p *Problem) Rows(i int) float64 {
 	return p.Count[i]
 }
 
-// Weighs is how many rows row i counts as: its weight, which may be 0.
+// Weighs is the number of rows that row i counts as: its weight, which may be 0.
 func (p *Problem) Weighs(i int) float64 {
 	if p.Weight == nil {
 		return p.Rows(i)
@@ -846,7 +845,7 @@ func (p *Problem) Weighs(i int) float64 {
 	return p.Weight[i]
 }
 
-// Table is how many rows the table has that p is made of.
+// Table is the number of rows of the table from which p was made.
 func (p *Problem) Table() float64 {
 	switch {
 	case p.unseen != nil:
@@ -860,10 +859,9 @@ func (p *Problem) Table() float64 {
 // Predictor sets dst = X w + offset.
 func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 
-// Fit is the fit whose posterior over the columns is post, known weights restored.
-// logZ is the log evidence of the rows, to which that of the fit continued is
-// added. lik is the likelihood with what was learnt of its parameters.
-// Iterations, Converged and Status are set to 1, true and "ok".
+// Fit returns the fit with posterior post over the columns, known weights restored. logZ is the log
+// evidence of the rows, to which that of the fit continued is added. lik is the likelihood with the
+// learnt parameters. Iterations, Converged and Status are set to 1, true and "ok".
 func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	f := p.Model.NewFit(method)
 	f.Columns = slices.Clone(p.columns)
@@ -878,7 +876,7 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	return f
 }
 
-// CheckEvidence reports a log evidence of f that is not finite, where that of the fit continued is.
+// CheckEvidence returns an error if the log evidence of f is not finite and that of the fit continued is.
 func (p *Problem) CheckEvidence(f *Fit) error {
 	if s := p.Model.Start; special.Finite(f.LogEvidence) || s != nil && math.IsNaN(s.LogEvidence) && math.IsNaN(f.LogEvidence) {
 		return nil
@@ -886,9 +884,9 @@ func (p *Problem) CheckEvidence(f *Fit) error {
 	return fmt.Errorf("the log evidence is %v; scale the features down", f.LogEvidence)
 }
 
-// SetVariances notes in the columns of f the prior variances of their weights, by column of
-// p: that of the first weight of each without a prior of its own, which those have that are named
-// or that the fit continued knows. Where all have one it is what a new weight would have.
+// SetVariances records in the columns of f the prior variances of their weights, by column of p:
+// that of the first weight of each without a prior of its own; weights that are named or that the
+// fit continued knows have priors of their own. If all have, it is the variance of a new weight.
 func (p *Problem) SetVariances(f *Fit, variance []float64) {
 	p.eachColumn(f, func(c *FitColumn, j int) {
 		switch before := p.Model.Start.column(c.Name, c.Kind); {
@@ -903,7 +901,7 @@ func (p *Problem) SetVariances(f *Fit, variance []float64) {
 			}
 		}
 	})
-	for k := range f.Columns { // one without a weight yet has that of levels to come
+	for k := range f.Columns { // a column without a weight yet has that of levels to come
 		c := &f.Columns[k]
 		if c.Kind != LevelsColumn || c.Variance >= 0 {
 			continue
@@ -916,8 +914,8 @@ func (p *Problem) SetVariances(f *Fit, variance []float64) {
 	}
 }
 
-// SetSpread notes in the columns of levels of f posterior mean and deviation of the roots of
-// learnt prior variances, by column of p; those of 0 are not learnt.
+// SetSpread records in the columns of levels of f the posterior mean and standard deviation of the
+// roots of learnt prior variances, by column of p; those of 0 are not learnt.
 func (p *Problem) SetSpread(f *Fit, sd, deviation []float64) {
 	p.eachColumn(f, func(c *FitColumn, j int) {
 		if sd[j] > 0 && c.Kind == LevelsColumn {
@@ -926,8 +924,8 @@ func (p *Problem) SetSpread(f *Fit, sd, deviation []float64) {
 	})
 }
 
-// eachColumn visits the columns that f remembers with the place of the first weight of each, of one
-// without a prior of its own where there is one.
+// eachColumn visits the columns that f records with the column of the first weight of each,
+// preferably one without a prior of its own.
 func (p *Problem) eachColumn(f *Fit, visit func(c *FitColumn, j int)) {
 	if len(f.Columns) == 0 {
 		return
@@ -950,7 +948,7 @@ func (p *Problem) eachColumn(f *Fit, visit func(c *FitColumn, j int)) {
 	}
 }
 
-// Posterior is the posterior over the columns that f, a fit of p, has.
+// Posterior returns the posterior of f, a fit of p, over the columns.
 func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
 	place := make([]int, len(p.at))
 	for k, j := range p.at {
@@ -959,7 +957,7 @@ func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
 	return f.over(place, make([]float64, p.P), make([]float64, p.P), p.Stop)
 }
 
-// Predictors sets mean and variance to those of the predictors of p's rows, offsets included,
+// Predictors sets mean and variance to those of the predictors of p's rows, including offsets,
 // under f, a fit of p.
 //
 // Cost: that of Columns.Spread, or of arrowhead.Spread.
@@ -997,7 +995,7 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 	return nil
 }
 
-// meansOf are the mean weights of f, a fit of p, by column.
+// meansOf returns the mean weights of f, a fit of p, by column.
 func (p *Problem) meansOf(f *Fit) []float64 {
 	w := make([]float64, p.P)
 	for k, j := range p.at {
@@ -1008,7 +1006,7 @@ func (p *Problem) meansOf(f *Fit) []float64 {
 	return w
 }
 
-// setPosterior gives f the beliefs and the covariance of a posterior over the columns.
+// setPosterior sets the beliefs and the covariance of f to a posterior over the columns.
 func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	f.Beliefs = make([]Belief, len(p.order))
 	for k, id := range p.order {
@@ -1019,7 +1017,7 @@ func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 		f.Beliefs[k] = Belief{string(p.dict.Name(id)), w}
 	}
 	f.Covariance = pack(p.at, post)
-	if post.Form == gauss.Arrowhead { // its numbers have the known weights' means too
+	if post.Form == gauss.Arrowhead { // its numbers include the known weights' means
 		for k, j := range p.at {
 			if j < 0 {
 				f.Covariance.Arrow().Row(k)[1] = p.known[k].Mean
@@ -1028,7 +1026,7 @@ func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	}
 }
 
-// NewFit is a fit with what the model says and the counts and columns of Start.
+// NewFit returns a fit with the specification of m and the counts and columns of Start.
 func (m *Model) NewFit(method string) *Fit {
 	f := &Fit{
 		Method: method, Intercept: !m.NoIntercept, HashBits: m.HashBits, Prior: m.Prior, Time: math.NaN(),
@@ -1044,8 +1042,8 @@ func (m *Model) NewFit(method string) *Fit {
 	return f
 }
 
-// packArrow is pack for an arrowhead, in the layout that package arrowhead has for it; known
-// weights are leaves of variance 0.
+// packArrow is pack for an arrowhead, in the layout of package arrowhead; known weights are leaves
+// of variance 0.
 func packArrow(c *Covariance, at []int32, g *gauss.Normal) {
 	a := g.Arrow
 	d := len(a.Block)
@@ -1079,8 +1077,7 @@ func packArrow(c *Covariance, at []int32, g *gauss.Normal) {
 	}
 }
 
-// pack brings a posterior into belief order; at is the column of each belief, -1 for
-// known weights.
+// pack converts a posterior to belief order; at is the column of each belief, -1 for known weights.
 func pack(at []int32, g *gauss.Normal) Covariance {
 	c := Covariance{Form: g.Form}
 	switch g.Form {

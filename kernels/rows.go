@@ -10,14 +10,14 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// ErrRow marks an error that concerns one row only, so that it can be skipped.
+// ErrRow marks an error that concerns only one row, so that the row can be skipped.
 var ErrRow = errors.New("bad row")
 
 // RowError marks err as ErrRow without changing its text.
 func RowError(err error) error { return fmt.Errorf("%w%w", errQuiet, err) }
 
-// BatchError is an error at a row of a batch, the rows before which are learnt. Its text is that
-// of the error.
+// BatchError is an error at a row of a batch; the rows before it are learnt. Its text is that of
+// the error.
 type BatchError struct {
 	Row int // from 0
 	Err error
@@ -25,7 +25,7 @@ type BatchError struct {
 
 func (e *BatchError) Error() string { return e.Err.Error() }
 
-// Unwrap is the error of the row.
+// Unwrap returns the error of the row.
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // errQuiet wraps ErrRow without showing in the text.
@@ -36,7 +36,7 @@ type quiet struct{}
 func (quiet) Error() string        { return "" }
 func (quiet) Is(target error) bool { return target == ErrRow }
 
-// Obs is the observation of row i.
+// Obs returns the observation of row i.
 func (b *Batch) Obs(i int) lik.Obs {
 	o := lik.Obs{Y: b.Y[i], Weight: 1}
 	if len(b.Weight) > 0 {
@@ -56,14 +56,14 @@ func (b *Batch) Shift(i int) float64 {
 	return 0
 }
 
-// Rows keeps the rows of one fit for the engines that read them more than once.
-// The intercept, where the model has one, is feature 0.
+// Rows keeps the rows of one fit for the engines that read them more than once. The intercept, if
+// the model has one, is feature 0.
 //
-// With Options.Compress rows of equal features are kept once, with what lik.Pooled sums of
-// their responses: the memory is that of the rows that differ.
+// With Options.Compress rows of equal features are kept once, with lik.Pooled's sums of their
+// responses: the memory is that of the distinct rows.
 //
-// Rows lie in chunks that are never moved or changed once they are written, so
-// that clones and merged parts share them.
+// Rows lie in chunks that are never moved or changed once they are written, so that clones and
+// merged parts share them.
 type Rows struct {
 	Model   *Model
 	Dict    Dict
@@ -73,24 +73,24 @@ type Rows struct {
 	counted Counted
 
 	pools *pools // of Options.Compress, instead of chunks
-	// Of rows made from pools: how many rows these are, and by how much the log likelihood of
-	// those is higher.
+	// Of rows made from pools: the number of rows they stand for, and the constant by which the log
+	// likelihood of the latter is higher.
 	stood    int64
 	constant float64
 }
 
-// chunk is rows kept together.
+// chunk is a block of rows.
 type chunk struct {
 	Batch
-	ids    []uint32  // number in Rows.Dict of each feature of the batch, nil = as it stands
-	sealed bool      // others have it too: nothing is appended
-	count  []float64 // how many rows each one is, nil = 1
-	within []float64 // of those, lik.Pooling's Within; nil = 0
+	ids    []uint32  // number in Rows.Dict of each feature of the batch, nil for the same numbers
+	sealed bool      // it is shared: nothing is appended
+	count  []float64 // number of rows that each one stands for, nil = 1
+	within []float64 // lik.Pooling's Within of those; nil = 0
 }
 
-// NewRows returns rows without any, with the features that the model names; nil is
-// the default model.
-// Errors: more of them than MaxFeatures, a Start that the model cannot go on from.
+// NewRows returns Rows without rows, with the features that the model names; nil is the default
+// model.
+// Errors: more of them than MaxFeatures, a Start that the model cannot continue.
 func NewRows(m *Model) (*Rows, error) {
 	r := &Rows{Model: m.Complete()}
 	if err := r.Model.CheckStart(); err != nil {
@@ -107,8 +107,8 @@ func NewRows(m *Model) (*Rows, error) {
 
 var errNoModel = errors.New("the zero Rows is of no model; make one with NewRows")
 
-// NewLabelledRows is NewRows for responses that are numbers of classes, not of a
-// likelihood: none is outside its support.
+// NewLabelledRows is NewRows for responses that are class numbers, not of a likelihood: none is
+// outside its support.
 func NewLabelledRows(m *Model) (*Rows, error) {
 	own := *m.Complete()
 	own.Lik = nil
@@ -122,8 +122,8 @@ func NewLabelledRows(m *Model) (*Rows, error) {
 	return r, own.Name(&r.Dict)
 }
 
-// Name adds the features that the model names to an empty dictionary: the
-// intercept first, then those of Priors and Start.
+// Name adds the features that the model names to an empty dictionary: the intercept first, then
+// those of Priors and Start.
 func (m *Model) Name(d *Dict) error {
 	d.HashBits, d.Max = m.HashBits, m.MaxFeatures
 	if !m.NoIntercept {
@@ -146,19 +146,18 @@ func (m *Model) Name(d *Dict) error {
 	return nil
 }
 
-// CountIn adds the columns of r, those that were left out included, to c, which began with the same fit.
+// CountIn adds the columns of r, including those of skipped rows, to c, which began with the same fit.
 func (r *Rows) CountIn(c *Counted) error { return c.Merge(&r.counted, r.Model.Start) }
 
-// Skipped is how many rows were left out.
+// Skipped is the number of rows that were left out.
 func (r *Rows) Skipped() int64 { return r.skipped }
 
 // Skip counts rows that were left out.
 func (r *Rows) Skip(n int64) { r.skipped += n }
 
-// Update keeps the rows of b, whose feature numbers are those of r.Dict. With
-// skip, rows outside the support of the likelihood are counted and left out, else
-// the first one ends the update with an error that Is ErrRow; the rows before it
-// are kept.
+// Update keeps the rows of b, whose feature numbers are those of r.Dict. With skip, rows outside
+// the support of the likelihood are counted and left out; otherwise the first one ends the update
+// with an error that Is ErrRow, and the rows before it are kept.
 func (r *Rows) Update(b *Batch, skip bool) error {
 	if r.Model == nil {
 		return errNoModel
@@ -191,8 +190,8 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 	return nil
 }
 
-// Sizes of a chunk in values: below the first one it grows as a slice does, later
-// ones are made whole, a quarter of what there is already.
+// Sizes of a chunk in values: below the first one it grows as a slice does, later chunks are
+// allocated at once, a quarter of the present size.
 const (
 	firstChunk = 1 << 12
 	chunkLimit = 1 << 18
@@ -237,7 +236,7 @@ func (r *Rows) keep(b *Batch, lo, hi int) {
 	}
 }
 
-// room is the chunk for rows of the form of b, with that many values.
+// room returns the chunk for rows of the form of b, with this many values.
 func (r *Rows) room(b *Batch, rows, values int) *chunk {
 	if k := len(r.chunks) - 1; k >= 0 {
 		c := &r.chunks[k]
@@ -273,15 +272,15 @@ func (r *Rows) room(b *Batch, rows, values int) *chunk {
 	return &r.chunks[len(r.chunks)-1]
 }
 
-// alike says whether two batches have the same columns.
+// alike reports whether two batches have the same columns.
 func (b *Batch) alike(o *Batch) bool {
 	some := func(s []float64) bool { return len(s) > 0 }
 	return (b.Shared == nil) == (o.Shared == nil) && slices.Equal(b.Shared, o.Shared) && some(b.Weight) == some(o.Weight) &&
 		some(b.Offset) == some(o.Offset) && some(b.Trials) == some(o.Trials) && some(b.Time) == some(o.Time)
 }
 
-// Merge appends the rows of src, a state of the same model, and shares their
-// memory. src is not changed. Cost: O(features + chunks).
+// Merge appends the rows of src, a state of the same model, and shares their memory. src is not
+// changed. Cost: O(features + chunks).
 // Errors: src's features exceed the dictionary's limit; its columns are of other kinds.
 func (r *Rows) Merge(src *Rows) error {
 	if err := r.counted.Merge(&src.counted, r.Model.Start); err != nil {
@@ -321,7 +320,7 @@ func (r *Rows) Merge(src *Rows) error {
 	return nil
 }
 
-// Clone returns an independent copy, which shares the rows there are.
+// Clone returns an independent copy, which shares the present rows.
 func (r *Rows) Clone() *Rows {
 	c := *r
 	c.Dict, c.counted = r.Dict.Clone(), r.counted.Clone()
@@ -335,7 +334,7 @@ func (r *Rows) Clone() *Rows {
 	return &c
 }
 
-// Size is the memory held, in bytes, shared chunks included.
+// Size is the memory held in bytes, including shared chunks.
 func (r *Rows) Size() int64 {
 	n := r.Dict.Size() + 200
 	if r.pools != nil {
@@ -347,20 +346,20 @@ func (r *Rows) Size() int64 {
 	return n
 }
 
-// Values is the number of entries kept.
+// Values is the number of entries stored.
 func (r *Rows) Values() int { return r.nnz }
 
-// Len is the number of rows kept, with Options.Compress of those that differ.
+// Len is the number of rows stored, with Options.Compress of distinct rows.
 func (r *Rows) Len() int { return r.n }
 
-// columns are the columns that a fit of the rows remembers, and by feature the mean of its
-// values, NaN for what is no number and 0 where there is no value; nil without numbers. full says
-// of a feature that every row has a finite number of it.
+// columns returns the columns that a fit of the rows records, and by feature the mean of its
+// values, NaN for features that are no numbers and 0 if there is no value; nil without numbers.
+// full reports for a feature whether every row has a finite number of it.
 func (r *Rows) columns() (cols []FitColumn, means []float64, full func(id uint32) bool) {
 	cols = r.counted.Columns()
 	full = func(uint32) bool { return false }
 	var stats []center
-	at := []int32(nil) // by feature: its place in cols, -1
+	at := []int32(nil) // by feature: index in cols, or -1
 	for k := range cols {
 		if cols[k].Kind != NumberColumn {
 			continue
@@ -414,7 +413,7 @@ func (r *Rows) columns() (cols []FitColumn, means []float64, full func(id uint32
 	return cols, means, full
 }
 
-// weighted goes on with the means, of squares if square, by the weights of the rows; false where
+// weighted continues the means, of squares if square is set, by the weights of the rows; false if
 // they have none.
 func (r *Rows) weighted(at []int32, stats []center, square bool) bool {
 	if !slices.ContainsFunc(r.chunks, func(c chunk) bool { return len(c.Weight) > 0 }) {
@@ -438,8 +437,8 @@ func (r *Rows) weighted(at []int32, stats []center, square bool) bool {
 	return true
 }
 
-// visit calls f with the place and the value of each entry whose feature has a place in at,
-// and the number of rows that have it, but for values that are missing.
+// visit calls f with the place and the value of each entry whose feature has a place in at, and the
+// number of rows that have it, except for missing values.
 func (c *chunk) visit(at []int32, f func(place int32, x, rows float64)) {
 	for i := range c.Len() {
 		rows := c.rows(i)
@@ -459,7 +458,7 @@ func (c *chunk) visitRow(i int, at []int32, f func(place int32, x float64)) {
 	}
 }
 
-// rows is how many rows row i is.
+// rows is the number of rows that row i stands for.
 func (c *chunk) rows(i int) float64 {
 	if c.count == nil {
 		return 1
@@ -467,7 +466,7 @@ func (c *chunk) rows(i int) float64 {
 	return c.count[i]
 }
 
-// weight is how many rows row i counts as.
+// weight is the number of rows that row i counts as.
 func (c *chunk) weight(i int) float64 {
 	if len(c.Weight) == 0 {
 		return c.rows(i)
@@ -482,7 +481,7 @@ func (r *Rows) Responses(f func(y []float64)) {
 	}
 }
 
-// Relabel is r with every response y replaced by to[y]; the rest is shared.
+// Relabel returns r with every response y replaced by to[y]; the rest is shared.
 func (r *Rows) Relabel(to []float64) *Rows {
 	c := *r
 	c.chunks = slices.Clone(r.chunks)
@@ -497,8 +496,8 @@ func (r *Rows) Relabel(to []float64) *Rows {
 	return &c
 }
 
-// Each calls f with the rows in their order, part by part, until it fails. Features have
-// the numbers of r.Dict, or those that ids has for them. f may not change the batch.
+// Each calls f with the rows in order, chunk by chunk, until it fails. Features have the numbers of
+// r.Dict, or those that ids maps them to. f must not change the batch.
 func (r *Rows) Each(ids []uint32, f func(b *Batch) error) error {
 	for k := range r.chunks {
 		c := &r.chunks[k]
@@ -522,7 +521,7 @@ func (r *Rows) Each(ids []uint32, f func(b *Batch) error) error {
 	return nil
 }
 
-// renumbered is b with the numbers that ids has for its features.
+// renumbered is b with its features renumbered by ids.
 func (b *Batch) renumbered(ids []uint32) *Batch {
 	n := *b
 	to := func(fs []uint32) []uint32 {
@@ -539,7 +538,7 @@ func (b *Batch) renumbered(ids []uint32) *Batch {
 	return &n
 }
 
-// All is the rows of all chunks as one batch, a copy, numbered as in r.Dict.
+// All returns the rows of all chunks as one batch, a copy, numbered as in r.Dict.
 func (r *Rows) All() *Batch {
 	b := &Batch{Row: make([]int, 1, r.n+1), Feature: make([]uint32, 0, r.nnz), Value: make([]float64, 0, r.nnz)}
 	for k := range r.chunks {
@@ -575,7 +574,7 @@ func (r *Rows) scalars(b *Batch, c *chunk) [4]scalar {
 	return [4]scalar{{&b.Weight, c.Weight, 1}, {&b.Offset, c.Offset, 0}, {&b.Trials, c.Trials, 0}, {&b.Time, c.Time, 0}}
 }
 
-// extended is the column, n long, with the chunk's entries behind it.
+// extended is the column, of length n, followed by the chunk's entries.
 func (x scalar) extended(n, rows int) []float64 {
 	s := *x.to
 	if len(x.from) == 0 && len(s) == 0 {
@@ -593,7 +592,7 @@ func (x scalar) extended(n, rows int) []float64 {
 	return s
 }
 
-// finiteOr reports the first value that is not finite.
+// finiteOr returns an error for the first value that is not finite.
 func finiteOr(what string, vs []float64) error {
 	for i, v := range vs {
 		if !special.Finite(v) {

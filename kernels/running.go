@@ -8,13 +8,12 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// partWidth is of how many columns a part of running is at least.
+// partWidth is the least number of columns in a part of running.
 const partWidth = 16
 
-// running goes on with the means, of the squares where square says so, of the features that
-// have a place in stats, by number; values that are missing do not count. Each mean is that of
-// its rows one after the other: where all rows have the same features the columns are shared
-// among processors.
+// running continues the means, or mean squares if square is set, of the features that have a place
+// in stats, by number; missing values do not count. Each mean is computed over its rows in order:
+// if all rows have the same features the columns are divided among processors.
 func (r *Rows) running(at []int32, stats []center, square bool) {
 	for k := 0; k < len(r.chunks); {
 		first, place := r.chunks[k].span(at)
@@ -47,7 +46,7 @@ func (r *Rows) running(at []int32, stats []center, square bool) {
 		if r.nnz < 1<<15 {
 			part(0, len(place))
 		} else {
-			// Few and wide: a part reads its columns of every row, as whole lines of memory.
+			// Few and wide: a part reads its columns of every row as whole cache lines.
 			parts := min(runtime.GOMAXPROCS(0), (len(place)+partWidth-1)/partWidth)
 			dense.Each(parts, func(i int) { part(i*len(place)/parts, (i+1)*len(place)/parts) })
 		}
@@ -55,8 +54,8 @@ func (r *Rows) running(at []int32, stats []center, square bool) {
 	}
 }
 
-// span is the places that at has for the features of c: of entries that follow one another in
-// every row, from the first on. nil where they do not, or where two have one place.
+// span returns the places that at has for the features of c: of consecutive entries of every row,
+// from first on. nil if they are not consecutive, or if two have the same place.
 func (c *chunk) span(at []int32) (first int, place []int32) {
 	for e, id := range c.Shared {
 		if c.ids != nil {
@@ -81,9 +80,9 @@ func (c *chunk) span(at []int32) (first int, place []int32) {
 
 type centers []center
 
-// add adds the entries from the first on of the rows of chunks.
+// add adds the consecutive entries from first on of the rows of chunks.
 func (s centers) add(chunks []chunk, first int, square bool) {
-	n, alike := s[0].n, true // all have as many rows
+	n, alike := s[0].n, true // all have the same number of rows
 	for _, c := range s {
 		alike = alike && c.n == n
 	}
@@ -110,7 +109,7 @@ func (s centers) add(chunks []chunk, first int, square bool) {
 				n = now
 				continue
 			}
-			alike = false // numbers are missing: each column by itself, from here on
+			alike = false // numbers are missing: each column separately from here on
 			copy(mean, before)
 			for j := range s {
 				s[j].n = n

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// farScale is by how many times a column may be off the scale of its prior before a status
-// says so.
+// farScale is the factor by which a column may be off the scale of its prior before a status
+// mentions it.
 const farScale = 1e3
 
-// ScaleNote is the sentence about the column of numbers furthest from 1 that f has learnt as
-// it is, under a prior that speaks of numbers about 1; "" for none. rms has the root mean
-// square of each column of f, NaN where it does not matter; unit is that of the responses
-// where the predictor is on their scale, else 1.
+// ScaleNote is the note on the numeric column furthest from 1 that f has learnt without scaling,
+// under a prior for numbers near 1; "" for none. rms has the root mean square of each column of f,
+// NaN if it does not matter; unit is that of the responses if the predictor is on their scale, else
+// 1.
 //
-// Such a column is far from 1, and so is the deviation that its prior gives to the predictor:
-// a prior variance that was chosen for its scale is no reason to speak.
+// Both the column and the standard deviation that its prior gives to the predictor must be far from
+// 1: a prior variance chosen for the column's scale is no reason for a note.
 func (f *Fit) ScaleNote(rms []float64, unit float64) string {
 	worst, at := math.Log(farScale), -1
 	for k := range f.Columns {
@@ -39,8 +39,8 @@ func (f *Fit) ScaleNote(rms []float64, unit float64) string {
 	return fmt.Sprintf("column %s is far from unit scale (root mean square %.2g), but its prior is taken as it stands: standardize: true puts the prior on the column's own scale", f.Columns[at].Name, rms[at])
 }
 
-// offScale is the logarithm of how far numbers of that root mean square are off the scale of a prior
-// of variance v, 0 where the prior may have been made for them.
+// offScale is the logarithm of the factor by which numbers of this root mean square are off the
+// scale of a prior of variance v, 0 if the prior may have been chosen for them.
 func offScale(rms, v, unit float64) float64 {
 	a := math.Log(rms)
 	b := a + 0.5*math.Log(v) - math.Log(unit)
@@ -50,16 +50,16 @@ func offScale(rms, v, unit float64) float64 {
 	return min(math.Abs(a), math.Abs(b))
 }
 
-// ScaleNote is Fit.ScaleNote of a fit of the rows, which tells of the features of maps and lists, too.
-// Where one prior variance is learnt for several features, no prior is about numbers near 1: one of
-// them is told of that is as far from another. A row of weight w counts as w rows.
+// ScaleNote is Fit.ScaleNote for a fit of the rows, including the features of maps and lists. If
+// several features share a learnt prior variance, no prior is for numbers near 1: the note is given
+// if one of them is that far from another. A row of weight w counts as w rows.
 func (r *Rows) ScaleNote(f *Fit) string {
 	if r.Dict.HashBits > 0 || r.Dict.Len() == 0 {
 		return ""
 	}
 	at := make([]int32, r.Dict.Len())
 	var of []uint32
-	standard := false // some numbers are put on their own scale
+	standard := false // some numbers are standardised
 	for id := range at {
 		at[id] = -1
 		measured, std := r.measured(uint32(id))
@@ -105,8 +105,8 @@ func (r *Rows) ScaleNote(f *Fit) string {
 	return openNote(name, far)
 }
 
-// measured says of a feature whether its values have a scale of their own that its prior may not be
-// made for, and whether they are standardised: not the intercept, levels and what a fit has learnt before.
+// measured reports whether a feature's values have a scale of their own for which its prior may not have been
+// chosen, and whether they are standardised: not for the intercept, levels and what a fit has learnt before.
 func (r *Rows) measured(id uint32) (is, standard bool) {
 	m := r.Model
 	if r.Dict.ColumnOf(id) > 0 {
@@ -124,8 +124,8 @@ func (r *Rows) measured(id uint32) (is, standard bool) {
 	return m.Start == nil && !slices.ContainsFunc(m.Priors, before), false
 }
 
-// sharedNote is ScaleNote of features of that share a learnt prior variance, with the means of their
-// squares; standard says that it is that of standardised numbers, too.
+// sharedNote is ScaleNote for features of that share a learnt prior variance, with their mean
+// squares; standard says that standardised numbers share it, too.
 func (r *Rows) sharedNote(of []uint32, squares []center, standard bool) string {
 	size := func(k int) float64 { return math.Sqrt(squares[k].mean) }
 	low, high, worst, at := math.Inf(1), math.Inf(-1), math.Log(farScale), -1
@@ -152,7 +152,7 @@ func (r *Rows) sharedNote(of []uint32, squares []center, standard bool) string {
 	return fmt.Sprintf("column %s is far from unit scale (root mean square %.2g), but shares its learnt prior variance with others: standardize: true puts the prior on the column's own scale", name, size(at))
 }
 
-// openNote is the sentence about a feature of a map or a list; "" without a name.
+// openNote is the note on a feature of a map or a list; "" without a name.
 func openNote(name string, rms float64) string {
 	if name == "" {
 		return ""
@@ -160,7 +160,7 @@ func openNote(name string, rms float64) string {
 	return fmt.Sprintf("feature %s is far from unit scale (root mean square %.2g), and features of maps and lists are taken as they are: divide it, or make it a column of a STRUCT, whose numbers are standardised", name, rms)
 }
 
-// responseUnit is the root mean square of the responses, 1 where all are 0.
+// responseUnit is the root mean square of the responses, 1 if all are 0.
 func (r *Rows) responseUnit() float64 {
 	s, n := 0.0, 0.0
 	for k := range r.chunks {

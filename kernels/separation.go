@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// Separation is the sentence about binary responses, or trials, that weights tell apart without an
-// error, and about counts that are all 0, "" for none: the likelihood then grows without end
-// along them, and how large they are is the prior's word alone. Rows of weight 0 say nothing. f is
-// a fit of p.
+// Separation is the note on binary responses, or trials, that weights separate without an error,
+// and on counts that are all 0, "" for none: the likelihood then increases without bound along
+// them, and only the prior limits their size. Rows of weight 0 are ignored. f is a fit of p.
 //
-// Responses are separated where one feature does it, or where the mean weights put all ones
-// above 0 and all zeros below; both are proofs. Where several features do it together that is not said where
-// random labels of as many rows in as many dimensions are apart more often than not [cover1965].
-// A feature separates a part of the rows where all that have it have one response, which by the share of the
-// others happens by chance less than once in a thousand fits.
+// Responses are separated if a single feature does it, or if the mean weights put all ones above 0
+// and all zeros below; both are proofs. For several features together there is no note if random
+// labels of as many rows in as many dimensions are separable more often than not [cover1965]. A
+// feature separates a part of the rows if all that have it have one response, which by the share of
+// the others happens by chance less than once in a thousand fits.
 //
 // Cost: O(non-zeros).
 func (p *Problem) Separation(f *Fit) string {
@@ -81,7 +80,7 @@ func (p *Problem) Separation(f *Fit) string {
 	return "all rows with " + listed(names) + " have one response" + priorsWord
 }
 
-// alike is p with a response in the place of the trials of each row, which all went one way; nil where some did not.
+// alike returns p with responses in place of trials, which in each row all had one outcome; nil otherwise.
 func (p *Problem) alike() *Problem {
 	q := *p
 	q.Y, q.Weight, q.Count = make([]float64, p.N), make([]float64, p.N), make([]float64, p.N)
@@ -98,8 +97,8 @@ func (p *Problem) alike() *Problem {
 	return &q
 }
 
-// oneSided is the sentence about responses that are all that number, 0 or 1. Without an intercept weights
-// bound themselves, but where the mean ones put all rows on that side.
+// oneSided is the note on responses that all equal response, 0 or 1. Without an intercept weights
+// are bounded by the rows, unless the mean weights put all rows on that side.
 func (p *Problem) oneSided(f *Fit, response float64) string {
 	switch {
 	case !p.Model.NoIntercept:
@@ -110,8 +109,8 @@ func (p *Problem) oneSided(f *Fit, response float64) string {
 	return ""
 }
 
-// apart says whether weights w put all ones above 0 and all zeros below. Most rows are not
-// looked at where the first ones are mixed.
+// apart reports whether weights w put all ones above 0 and all zeros below. Most rows are not read
+// if the first ones are mixed.
 func (p *Problem) apart(w []float64) bool {
 	const some = 1024
 	for i, y := range p.Y[:min(some, p.N)] {
@@ -144,23 +143,22 @@ type side struct {
 	sum, sq   float64
 }
 
-// mixed says that the column can no longer tell responses apart: it is in rows of both, and no
-// number is between its values in these.
+// mixed reports that the column can no longer separate responses: rows of both have it, and no
+// number lies between its values in these.
 func (c *side) mixed() bool {
 	return c.rows[0] > 0 && c.rows[1] > 0 && c.low[0] <= c.high[1] && c.low[1] <= c.high[0]
 }
 
-// sides is that of each column; where not all is asked for, of one that is mixed what it was
-// until that was seen.
+// sides returns the side of each column; unless all is set, that of a mixed column is incomplete.
 func (p *Problem) sides(all bool) []side {
-	const some = 256 // rows after which columns that are mixed are left out
+	const some = 256 // rows after which mixed columns are left out
 	out := make([]side, p.P)
-	open := make([]uint32, p.P) // the columns that are not
+	open := make([]uint32, p.P) // the columns that are not mixed
 	for j := range open {
 		open[j] = uint32(j)
 	}
 	done := make([]bool, p.P)
-	from, entries := 0, 0 // since columns were left out last
+	from, entries := 0, 0 // since columns were last left out
 	for i, y := range p.Y {
 		if !p.counts(i) {
 			continue
@@ -206,7 +204,7 @@ func (p *Problem) sides(all bool) []side {
 	return out
 }
 
-// alone are the features that separate the responses by themselves.
+// alone returns the features that separate the responses by themselves.
 func (p *Problem) alone(cols []side, zeros, ones float64) (names []string) {
 	for j, c := range cols {
 		for k, all := range [2]float64{zeros, ones} {
@@ -221,7 +219,7 @@ func (p *Problem) alone(cols []side, zeros, ones float64) (names []string) {
 	return names
 }
 
-// movers are up to three features that move the predictor of n rows most.
+// movers returns up to three features that contribute most to the variation of the predictor over n rows.
 func (p *Problem) movers(cols []side, w []float64, n float64) (names []string) {
 	spread := func(j int) float64 {
 		m := cols[j].sum / n
@@ -240,7 +238,7 @@ func (p *Problem) movers(cols []side, w []float64, n float64) (names []string) {
 	return names
 }
 
-// listed is up to three names and how many more there are.
+// listed is up to three names and the number of further ones.
 func listed(names []string) string {
 	if n := len(names); n > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n-3)

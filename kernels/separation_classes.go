@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// ClassSeparation is Separation of rows whose Y are the numbers of their classes, f being their
-// fit by a softmax, "" for nothing to say: about classes that the mean weights tell apart without
-// an error, about single classes that a feature or a plane tells from all others, and about features whose
-// rows are all of one class, or never of one. In each the likelihood grows without end along some weights.
+// ClassSeparation is Separation for rows whose Y are class numbers, with f their fit by a softmax, ""
+// if there is nothing to note: on classes that the mean weights separate without an error, on single
+// classes that a feature or a plane separates from all others, and on features whose rows are all of
+// one class, or never of one. In each case the likelihood increases without bound along some weights.
 //
-// What random labels would do, too, with a chance above 1e-3 in the whole fit is not said: a plane
-// is as for two responses [cover1965], once for every class; classes that are all apart are so two
-// by two, and the two largest will do.
+// There is no note on what random labels would do, too, with a chance above 1e-3 in the whole fit:
+// for a plane as for two responses [cover1965], once for every class; if all classes are separated
+// they are so pairwise, and the two largest decide.
 //
-// Cost: O(non-zeros · classes) where classes are apart, else O(non-zeros).
+// Cost: O(non-zeros · classes) if classes are separated, otherwise O(non-zeros).
 func (p *Problem) ClassSeparation(f *Fit) string {
 	k := len(f.Classes)
 	if p.N == 0 || k < 2 || len(f.Beliefs) != k*len(p.at) {
@@ -83,7 +83,7 @@ func (p *Problem) ClassSeparation(f *Fit) string {
 
 const priorsWord = ": the prior alone says how large these weights are"
 
-// counts says whether row i has any weight.
+// counts reports whether row i has positive weight.
 func (p *Problem) counts(i int) bool { return p.Weight == nil || p.Weight[i] > 0 }
 
 // classSides is what columns have in the rows of each class.
@@ -97,8 +97,8 @@ type classSides struct {
 	high [][]float64 // and its values there
 }
 
-// beyondChance says whether so many rows that are told from at least as many others are so by chance
-// less than once in a thousand times tests.
+// beyondChance reports whether this many rows, separated from at least as many others, are so by
+// chance less than once in a thousand times tests.
 func (c *classSides) beyondChance(rows, tests float64) bool {
 	m := 2*rows - 1
 	return m > 0 && float64(c.P)-0.5*m < -1.6*math.Sqrt(m*(1+math.Log(tests)/math.Log(1000)))
@@ -110,9 +110,9 @@ func (c *classSides) second() float64 {
 	return sorted[len(sorted)-2]
 }
 
-// apart says whether in all rows the predictor of the own class is the largest, and of which classes
-// the rows have larger predictors, less the mean of those of the other classes, than all others: above 0, where
-// nothing moves that.
+// apart reports whether in all rows the predictor of the row's class is the largest, and which
+// classes have, in their rows, larger predictors, relative to the mean of those of the other
+// classes, than in all others: larger than 0, if there is no intercept to shift it.
 func (c *classSides) apart(w [][]float64) (all bool, single []bool) {
 	single = make([]bool, c.k)
 	left := 0
@@ -195,7 +195,7 @@ func (c *classSides) fill() {
 	}
 }
 
-// alone are the features that separate class a from the others by themselves.
+// alone returns the features that separate class a from the others by themselves.
 func (c *classSides) alone(a int) (names []string) {
 	for j := range c.P {
 		ends := [2][2]float64{{math.Inf(1), math.Inf(-1)}, {math.Inf(1), math.Inf(-1)}}
@@ -220,7 +220,7 @@ func (c *classSides) alone(a int) (names []string) {
 	return names
 }
 
-// parts are the features whose rows are all of class a, or never.
+// parts returns the features whose rows are all of class a, or never.
 func (c *classSides) parts(a int, class string) (out []string) {
 	least := math.Log(1e-3 / float64(c.P*c.k))
 	for j := range c.P {
@@ -235,7 +235,7 @@ func (c *classSides) parts(a int, class string) (out []string) {
 		share, how := (c.of[a]-own)/(c.n-rows), "are all of class"
 		if own == 0 {
 			if slices.ContainsFunc(c.rows[j], func(r float64) bool { return r == rows }) {
-				continue // of another, which says it
+				continue // of another class, which notes it
 			}
 			share, how = 1-share, "are never of class"
 		}
@@ -246,7 +246,7 @@ func (c *classSides) parts(a int, class string) (out []string) {
 	return out
 }
 
-// against is the predictor of class a less the mean of the others'.
+// against returns the predictor of class a less the mean of the others'.
 func (c *classSides) against(w [][]float64, a int) [][]float64 {
 	d := make([]float64, c.P)
 	for b, v := range w {
@@ -261,7 +261,7 @@ func (c *classSides) against(w [][]float64, a int) [][]float64 {
 	return [][]float64{d}
 }
 
-// movers are up to three features that move the predictors w most.
+// movers returns up to three features that contribute most to the variation of the predictors w.
 func (c *classSides) movers(w [][]float64) (names []string) {
 	sum, square := make([]float64, c.P), make([]float64, c.P)
 	for i := range c.Y {

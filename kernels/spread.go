@@ -6,24 +6,24 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Spread has the variances of predictors under a covariance, for which the factor of an arrowhead's
-// block is laid out once. After Prepare many goroutines may ask it, each with a Room.
+// Spread computes variances of predictors under a covariance, for which the factor of an arrowhead's
+// block is laid out only once. After Prepare it serves concurrent goroutines, each with a Room.
 type Spread struct {
 	c     *Covariance
 	arrow arrowhead.Spread
 	ready bool
 }
 
-// Room is what variances of predictors are made in.
+// Room is scratch memory for variances of predictors.
 type Room struct {
 	arrow arrowhead.Room
 	part  []float64
 }
 
-// Under makes s the Spread of c, which must not change while s is asked.
+// Under makes s the Spread of c, which must not change while s is in use.
 func (s *Spread) Under(c *Covariance) { s.c, s.ready = c, false }
 
-// Prepare does ahead what many predictors pay for; it is said again after Under.
+// Prepare precomputes what pays for many predictors; it has to be repeated after Under.
 //
 // Cost: that of arrowhead.Layout.NewSpread for an arrowhead, nothing for others.
 func (s *Spread) Prepare() {
@@ -34,7 +34,7 @@ func (s *Spread) Prepare() {
 	s.ready = true
 }
 
-// Variance is Covariance.Variance, after Prepare to rounding.
+// Variance is Covariance.Variance, after Prepare up to rounding.
 func (s *Spread) Variance(at []int, x []float64, r *Room) float64 {
 	if s.c.Form != gauss.Arrowhead {
 		return s.c.Variance(at, x, &r.part)

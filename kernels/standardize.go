@@ -16,12 +16,12 @@ import (
 type Standard struct {
 	*design.Scaling
 	of       *Problem
-	response float64 // y = response y', less the mean where the link is the identity, of gamma too
+	response float64 // y = response y', less the mean if the link is the identity; of gamma, too
 	crossed  []crossing
 }
 
-// SolveStandardized is what solve makes of p, or of p on standardised scales where its options
-// ask for that: then the fit is brought back to the original ones. See Problem.Standardize.
+// SolveStandardized returns solve's fit of p or, if its options ask for it, that of p on
+// standardised scales, converted to the original ones. See Problem.Standardize.
 func SolveStandardized(p *Problem, loose int, solve func(q *Problem) (*Fit, error)) (*Fit, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -40,22 +40,21 @@ func SolveStandardized(p *Problem, loose int, solve func(q *Problem) (*Fit, erro
 	return f, s.Restore(f)
 }
 
-// Standardize is p with its columns of numbers (Dict.NumberPlace) centred and scaled and,
-// where the family is one of real numbers (identity link, or gaussian with link log), the
-// responses too: less their mean and divided by their standard deviation, with link log only
-// divided by their root mean square; those of gamma by the mean of what they are without their
-// offsets, which the intercept takes up. Rows count by their weights. p is not changed.
+// Standardize returns p with its numeric columns (Dict.NumberPlace) centred and scaled and, if the
+// family is real-valued (identity link, or gaussian with link log), the responses too: less their
+// mean and divided by their standard deviation, with link log only divided by their root mean
+// square; those of gamma divided by the mean of their values without offsets, which the intercept
+// absorbs. Rows count by their weights. p is not changed.
 //
-// The prior of the new problem is that of p: it now speaks of the standardised scales, which
-// on the original ones is a Gaussian prior too, in which centring correlates the intercept
-// with the weights of numbers. Weights that are known, process noise of named features
-// and what the fit holds that p continues speak of the original scale: continued features are
-// left as they are, and so are the responses. Weights of Model.At are brought to the new
-// scales, dispersion and offsets too.
+// The new problem has the prior of p, now for the standardised scales; on the original ones it is a
+// Gaussian prior, too, in which centring correlates the intercept with the weights of numbers.
+// Known weights, process noise of named features and the fit that p continues refer to the original
+// scale: continued features are not changed, nor are the responses then. Weights of Model.At are
+// converted to the new scales, and so are dispersion and offsets.
 //
-// Means are taken out where column 0 is an intercept that is to be learnt. loose is as in
+// Means are subtracted if column 0 is an intercept that is learnt. loose is as in
 // design.Columns.Standardize.
-// Errors: an At that p does not have, numbers or responses whose squares are none.
+// Errors: an At that p does not have, numbers or responses that cannot be squared.
 func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	number := p.standardised()
 	q, m := *p, *p.Model
@@ -90,8 +89,8 @@ func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	return &q, s, s.at(&q)
 }
 
-// standardised says of a column whether it has numbers that are put on their own scale: those
-// of the fit that is continued are left.
+// standardised reports for a column whether its numbers are to be standardised: those of the fit
+// that is continued are not.
 func (p *Problem) standardised() func(j int) bool {
 	continued := map[string]bool{}
 	if p.Start != nil {
@@ -104,10 +103,10 @@ func (p *Problem) standardised() func(j int) bool {
 	}
 }
 
-// centres says whether an intercept that is learnt can take up means.
+// centres reports whether a learnt intercept can absorb means.
 func (p *Problem) centres() bool { return p.P > 0 && p.Name(0) == Intercept }
 
-// responses puts the responses of q on their own scale.
+// responses standardises the responses of q.
 func (s *Standard) responses(q *Problem) error {
 	m := q.Model
 	if m.Lik == nil { // of classes
@@ -149,8 +148,8 @@ func (s *Standard) responses(q *Problem) error {
 	return s.measure(q, l, unit)
 }
 
-// Less is response y of a likelihood with traits t without its offset, where that is in its unit or moves its mean in
-// proportion.
+// Less is response y of a likelihood with traits t without its offset, if the offset is in its unit
+// or scales its mean.
 func Less(t lik.Traits, y, offset float64) float64 {
 	switch {
 	case t.Located:
@@ -161,9 +160,9 @@ func Less(t lik.Traits, y, offset float64) float64 {
 	return y
 }
 
-// unitOf is what responses of q of this mean and spread are measured in, less a mean: of real
-// numbers their own and their deviation, with link log their root mean square; of gamma
-// their mean.
+// unitOf is the unit of responses of q with this mean and spread, and a mean to subtract: for
+// real-valued ones their mean and standard deviation, with link log their root mean square; for
+// gamma their mean.
 func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64) {
 	switch {
 	case q.Lik.Traits().Located:
@@ -175,7 +174,7 @@ func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64)
 		return mean, unit
 	case q.centres():
 		unit = design.Unit(0, math.Hypot(mean, spread), true)
-		if q.Lik.Traits().Relative { // whose squares nobody takes
+		if q.Lik.Traits().Relative { // its squares are not used
 			unit = 1
 			if mean > 0 && !math.IsInf(mean, 1) {
 				unit = mean
@@ -187,7 +186,7 @@ func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64)
 	return 0, 1
 }
 
-// measure puts the model of q, whose likelihood is l, on responses in that unit.
+// measure converts the model of q, whose likelihood is l, to responses in this unit.
 func (s *Standard) measure(q *Problem, l lik.Dispersed, unit float64) error {
 	m := q.Model
 	m.Options.DispersionScale /= unit
@@ -203,7 +202,7 @@ func (s *Standard) measure(q *Problem, l lik.Dispersed, unit float64) error {
 	return nil
 }
 
-// at brings the weights of Model.At to the scales of q.
+// at converts the weights of Model.At to the scales of q.
 func (s *Standard) at(q *Problem) error {
 	if len(q.At) == 0 {
 		return nil
@@ -221,7 +220,7 @@ func (s *Standard) at(q *Problem) error {
 	return nil
 }
 
-// weight is that of all rows.
+// weight is the total weight of the rows.
 func (p *Problem) weight() float64 {
 	switch {
 	case p.unseen != nil:
@@ -236,11 +235,11 @@ func (p *Problem) weight() float64 {
 	return rows
 }
 
-// Response is what the responses were divided by.
+// Response is the divisor of the responses.
 func (s *Standard) Response() float64 { return s.response }
 
-// Restore brings f, a fit of the standardised problem, to the original scales: beliefs and
-// their covariance, dispersion, default prior and log evidence.
+// Restore converts f, a fit of the standardised problem, to the original scales: beliefs and their
+// covariance, dispersion, default prior and log evidence.
 func (s *Standard) Restore(f *Fit) error {
 	place, at := make([]int, len(f.Beliefs)), make([]int32, len(f.Beliefs))
 	n := 0
@@ -268,7 +267,7 @@ func (s *Standard) Restore(f *Fit) error {
 		f.Covariance = pack(at, post)
 	}
 	if d, is := s.of.Lik.(lik.Dispersed); is && !s.of.Options.AutoDispersion {
-		f.Dispersion = d.Dispersion() // as it was given, to the last bit
+		f.Dispersion = d.Dispersion() // exactly as given
 	} else if is {
 		f.Dispersion *= s.response * s.response
 	}
@@ -279,7 +278,7 @@ func (s *Standard) Restore(f *Fit) error {
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		c.Variance *= s.Unit * s.Unit
-		if c.Kind == LevelsColumn { // of a deviation of weights
+		if c.Kind == LevelsColumn { // of the standard deviation of weights
 			c.Center *= s.Unit
 			c.Scale *= s.Unit
 		}
@@ -301,9 +300,9 @@ func (s *Standard) Restore(f *Fit) error {
 	return f.Check()
 }
 
-// restoreArrow is Restore for an arrowhead whose block has the intercept, first, and all
-// columns that changed, false for another: the layout has units of its own. place is by belief
-// the column, -1 for a known weight.
+// restoreArrow is Restore for an arrowhead whose block has the intercept, first, and all columns
+// that changed, false for others: the layout has units of its own. place is the column of each
+// belief, -1 for a known weight.
 func (s *Standard) restoreArrow(f *Fit, place []int) bool {
 	l := f.Covariance.Arrow()
 	inBlock := func(k int) bool { return l.Row(k)[0] <= -2 }
@@ -351,7 +350,7 @@ func (s *Standard) restoreArrow(f *Fit, place []int) bool {
 	return true
 }
 
-// centred says whether the intercept took up means.
+// centred reports whether the intercept absorbed means.
 func (s *Standard) centred() bool {
 	return s.Origin != 0 || slices.ContainsFunc(s.Shift, func(c float64) bool { return c != 0 })
 }

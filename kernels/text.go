@@ -12,9 +12,9 @@ import (
 	"unsafe"
 )
 
-// Text is a short text as two words, the way DuckDB and Arrow's views lay it
-// out: the length in the lower half of Lo, then up to 12 bytes of text, zeros
-// behind it. A longer text is Long, with its first four bytes in Lo and Hi 0.
+// Text is a short text in two words, in the layout of DuckDB and of Arrow's views: the length in
+// the lower half of Lo, then up to 12 bytes of text, padded with zeros. A longer text is Long, with
+// its first four bytes in Lo and Hi 0.
 type Text struct {
 	Lo, Hi uint64
 	Long   string
@@ -22,10 +22,10 @@ type Text struct {
 
 const inlineText = 12
 
-// NewText lays s out; it keeps s itself only where that is long.
+// NewText returns s as a Text; it retains s only if that is long.
 func NewText(s string) Text { return textOf(view(s)) }
 
-// CopyText lays b out and keeps nothing of it.
+// CopyText returns b as a Text and retains nothing of it.
 func CopyText(b []byte) Text {
 	if len(b) > inlineText {
 		return NewText(string(b))
@@ -33,7 +33,7 @@ func CopyText(b []byte) Text {
 	return textOf(b)
 }
 
-// textOf keeps b where that is long.
+// textOf retains b if that is long.
 func textOf(b []byte) Text {
 	n := len(b)
 	if n > inlineText {
@@ -45,8 +45,8 @@ func textOf(b []byte) Text {
 	return Text{Lo: binary.LittleEndian.Uint64(w[:]), Hi: binary.LittleEndian.Uint64(w[8:])}
 }
 
-// InlineText is the text of two words that DuckDB holds: bytes behind the end do
-// not count. The length must be 12 at most.
+// InlineText is the text of two words from DuckDB: bytes beyond the end are ignored. The length
+// must be at most 12.
 func InlineText(lo, hi uint64) Text {
 	switch n := lo & 0xffffffff; {
 	case n < 4:
@@ -58,15 +58,13 @@ func InlineText(lo, hi uint64) Text {
 	return Text{Lo: lo, Hi: hi}
 }
 
-// Whole numbers and slots as the dictionary keeps them: one of these in Lo, the number
-// in Hi.
+// Whole numbers and slots in the dictionary: one of these in Lo, the number in Hi.
 const (
 	numberMark = math.MaxUint32
 	slotMark   = math.MaxUint32 - 1
 )
 
-// wholeNumber reads a canonical positive integer: no sign, no leading zero, at most 18
-// digits.
+// wholeNumber parses a canonical positive integer: no sign, no leading zero, at most 18 digits.
 func wholeNumber(s string) (v uint64, ok bool) {
 	if n := len(s); n == 0 || n > 18 || s[0] < '1' || s[0] > '9' {
 		return 0, false
@@ -81,7 +79,7 @@ func wholeNumber(s string) (v uint64, ok bool) {
 	return v, true
 }
 
-// intKey is the decimal text of v as the dictionary keeps it.
+// intKey is the decimal text of v as stored in the dictionary.
 func intKey(v int64) Text {
 	if v > 0 && v < 1e18 {
 		return Text{Lo: numberMark, Hi: uint64(v)}
@@ -95,7 +93,7 @@ func intText(v int64) Text {
 	return CopyText(strconv.AppendInt(buf[:0], v, 10))
 }
 
-// keyOf is a whole name without '=' as the dictionary keeps it.
+// keyOf is a whole name without '=' as stored in the dictionary.
 func keyOf(t Text) Text {
 	first := byte(t.Lo >> 32)
 	isSlot := first == '#'
@@ -121,7 +119,7 @@ func keyOf(t Text) Text {
 	return t
 }
 
-// hashKey is what a dictionary's table knows a whole name by: HashName of a text.
+// hashKey is the hash of a whole name in a dictionary's table: HashName for a text.
 func (t *Text) hashKey() uint64 {
 	if t.Lo == numberMark || t.Lo == slotMark {
 		return hashNumber(t.Lo, t.Hi)
@@ -131,8 +129,8 @@ func (t *Text) hashKey() uint64 {
 
 func hashNumber(mark, v uint64) uint64 { return mix(mix(v^k0, k1)^mark, k2) }
 
-// appendInline appends a text in two words, or the digits of a number or a slot. It may
-// write as many bytes as those have behind dst's end.
+// appendInline appends a text in two words, or the digits of a number or a slot. It may write up to
+// 12 bytes beyond dst's end.
 func appendInline(dst []byte, lo, hi uint64) []byte {
 	switch lo {
 	case numberMark:
@@ -152,7 +150,7 @@ func appendInline(dst []byte, lo, hi uint64) []byte {
 	return append(dst, w[4:4+lo&0xffffffff]...)
 }
 
-// Len is how many bytes t has.
+// Len is the length of t in bytes.
 func (t *Text) Len() int { return int(uint32(t.Lo)) }
 
 // Append appends t to dst.
@@ -210,7 +208,7 @@ func few(w, n uint64) uint64 {
 	return w&0xff | w>>(8*(n>>1))&0xff<<8 | w>>(8*(n-1))&0xff<<16
 }
 
-// hash is hashBytes of the text, without its bytes where they lie in the words.
+// hash is hashBytes of the text, without copying bytes that are in the words.
 func (t *Text) hash(seed uint64) uint64 {
 	n := t.Lo & 0xffffffff
 	w := t.Lo>>32 | t.Hi<<32 // the first eight bytes
@@ -245,16 +243,16 @@ func (t *Text) hashName() uint64 {
 	return t.hash(k0)
 }
 
-// hasEquals says whether one of the eight bytes of w is '='.
+// hasEquals reports whether one of the eight bytes of w is '='.
 func hasEquals(w uint64) bool {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	w ^= '=' * ones
 	return (w-ones)&^w&tops != 0
 }
 
-// HashName is the 64-bit hash behind hash_bits: a fixed function of the name,
-// the same in every version that reads the same beliefs. The name is cut behind
-// its first '='; the first part seeds the second.
+// HashName is the 64-bit hash behind hash_bits: a fixed function of the name, the same in every
+// version that reads the same beliefs. The name is split after its first '='; the first part seeds
+// the second.
 func HashName(name []byte) uint64 {
 	seed := uint64(k0)
 	if i := bytes.IndexByte(name, '='); i >= 0 {
@@ -268,18 +266,18 @@ func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // ---- columns -------------------------------------------------------------------
 
-// Columns are the columns whose levels become features column=value, and those of
-// numbers. They do not change; many dictionaries share them.
+// Columns are the columns whose levels become features column=value, and numeric columns. They are
+// immutable; many dictionaries share them.
 type Columns struct {
 	text    []string // "column="
 	seed    []uint64 // hash of text
 	at      map[string]uint32
 	numbers map[string]int // places
-	wide    []uint32       // columns whose names hold '='
+	wide    []uint32       // columns whose names contain '='
 }
 
-// NewColumns returns the columns of levels and of numbers of these names. The features of a
-// column of levels whose name holds '=' itself stay whole names, which are known by how they begin.
+// NewColumns returns the columns of levels and of numbers with these names. The features of a column
+// of levels whose name itself contains '=' stay whole names, which are recognised by their prefix.
 func NewColumns(levels, numbers []string) *Columns {
 	c := &Columns{at: make(map[string]uint32, len(levels)), numbers: make(map[string]int, len(numbers))}
 	for _, n := range levels {
@@ -297,7 +295,7 @@ func (c *Columns) number(name string) {
 	}
 }
 
-// has says whether c has all columns of o.
+// has reports whether c has all columns of o.
 func (c *Columns) has(o *Columns) bool {
 	for _, t := range o.text {
 		if c.at[t] == 0 {
@@ -312,7 +310,7 @@ func (c *Columns) has(o *Columns) bool {
 	return true
 }
 
-// union is the columns of both; those of c keep their numbers.
+// union returns the columns of both; those of c keep their numbers.
 func (c *Columns) union(o *Columns) *Columns {
 	u := NewColumns(nil, nil)
 	for _, x := range []*Columns{c, o} {
@@ -340,8 +338,8 @@ func (c *Columns) join(text string) {
 	}
 }
 
-// wideOf is the longest of the columns whose names hold '=' that a feature can belong to, 0 for
-// none.
+// wideOf returns the longest of the columns with '=' in their name that a feature can belong to, 0
+// for none.
 func (c *Columns) wideOf(name []byte) (col uint32) {
 	for _, k := range c.wide {
 		text := c.text[k-1]
@@ -353,7 +351,7 @@ func (c *Columns) wideOf(name []byte) (col uint32) {
 	return col
 }
 
-// Column is what AddTexts needs of the column that texts belong to.
+// Column is what AddText needs of the column that texts belong to.
 type Column struct {
 	id    uint32
 	seed  uint64
@@ -363,7 +361,7 @@ type Column struct {
 // Names is the Column of texts that are whole names.
 var Names = Column{whole: true, seed: k0}
 
-// Column is the column of that name; false where c has none that names are split by.
+// Column returns the column with this name; false if c has none that names are split by.
 func (c *Columns) Column(name string) (Column, bool) {
 	id := c.at[name+"="]
 	if id == 0 || strings.Contains(name, "=") {
@@ -372,8 +370,8 @@ func (c *Columns) Column(name string) (Column, bool) {
 	return Column{id: id, seed: c.seed[id-1]}, true
 }
 
-// Use makes the columns of c known to the dictionary and says whether it has no
-// others. Cost: a comparison where they are those of the last use.
+// Use makes the columns of c known to the dictionary and reports whether it has no others. Cost: a
+// comparison if they are those of the last use.
 func (d *Dict) Use(c *Columns) bool {
 	if d.cols == c {
 		return true
@@ -389,18 +387,18 @@ func (d *Dict) Use(c *Columns) bool {
 	return d.cols == c
 }
 
-// UseOf makes the columns of o those that names are split by, as Use does.
+// UseOf is Use for the columns of o.
 func (d *Dict) UseOf(o *Dict) {
 	if o.cols != nil {
 		d.Use(o.cols)
 	}
 }
 
-// Uses says whether names are split by the columns c, as after Use.
+// Uses reports whether names are split by the columns c, as after Use.
 func (d *Dict) Uses(c *Columns) bool { return d.cols == c }
 
-// ColumnOf is the column that feature id is a level of, counted from 1, `column IS NULL` too;
-// 0 for none.
+// ColumnOf is the column of which feature id is a level or `column IS NULL`, counted from 1; 0 for
+// none.
 func (d *Dict) ColumnOf(id uint32) uint32 {
 	n := &d.names[id]
 	if d.cols != nil && len(d.cols.wide) > 0 {
@@ -415,7 +413,7 @@ func (d *Dict) ColumnOf(id uint32) uint32 {
 	return d.nullColumn(id)
 }
 
-// nullColumn is the column of levels that feature id says has no value, 0 for none.
+// nullColumn is the column of levels whose missing values feature id indicates, 0 for none.
 func (d *Dict) nullColumn(id uint32) uint32 {
 	n := &d.names[id]
 	if d.cols == nil || len(d.cols.text) == 0 || n.col > 0 && len(d.cols.wide) == 0 || n.lo == numberMark || n.lo == slotMark {
@@ -428,11 +426,11 @@ func (d *Dict) nullColumn(id uint32) uint32 {
 	return 0
 }
 
-// ColumnText is the name of a column of levels and '='.
+// ColumnText is the name of a column of levels followed by '='.
 func (d *Dict) ColumnText(col uint32) string { return d.cols.text[col-1] }
 
-// NumberPlace is the place of feature id among the columns of numbers, or in a list of
-// them, from 0; MaxInt where it is no number.
+// NumberPlace is the place of feature id among the numeric columns, or in a list of numbers, from
+// 0; MaxInt if it is no number.
 func (d *Dict) NumberPlace(id uint32) int {
 	if base := uint32(d.denseBase); d.denseN > 0 && id >= base && id < base+uint32(d.denseN) {
 		return int(id - base)
@@ -449,8 +447,8 @@ func (d *Dict) NumberPlace(id uint32) int {
 	return math.MaxInt
 }
 
-// IndicatorPlace is the place of the column whose missing values feature id indicates, among
-// those of its kind, numbers or levels, from 0; MaxInt where it is no such indicator.
+// IndicatorPlace is the place of the column whose missing values feature id indicates, among those
+// of its kind, numbers or levels, from 0; MaxInt if it is no such indicator.
 func (d *Dict) IndicatorPlace(id uint32) int {
 	if c := d.nullColumn(id); c > 0 {
 		return int(c - 1)
@@ -470,8 +468,7 @@ func (d *Dict) IndicatorPlace(id uint32) int {
 	return math.MaxInt
 }
 
-// resplit cuts the whole names that belong to the columns of c, whose first ones
-// are those in use.
+// resplit splits the whole names that belong to the columns of c, which begin with those in use.
 func (d *Dict) resplit(c *Columns) {
 	d.cols = c
 	for id := range d.names {
@@ -496,7 +493,7 @@ func (d *Dict) resplit(c *Columns) {
 	}
 }
 
-// Column is the column of that name, which Use made known.
+// Column returns the column with this name, which Use made known.
 func (d *Dict) Column(name string) (Column, bool) {
 	if d.cols == nil {
 		return Column{}, false

@@ -11,26 +11,26 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Totals are what a problem has to know of rows that are not kept.
+// Totals are what a problem needs to know of rows that are not kept.
 type Totals struct {
 	Rows    int64
 	Skipped int64
 	Weight  float64        // of all rows
 	Columns []FitColumn    // as counted; their centers are not used
-	Numbers []NumberTotals // by feature number; those of features that are no numbers are not used
-	Squares []float64      // by feature number: sums of the squares of entries by weight; those of numbers are not used
-	Y       NumberTotals   // of the responses, of a family of real numbers and of gamma as Less has them
+	Numbers []NumberTotals // by feature number; those of other features are not used
+	Squares []float64      // by feature number: weighted sums of squares of entries; those of numbers are not used
+	Y       NumberTotals   // of the responses, less their offsets as by Less, for real-valued families and gamma
 }
 
-// NumberTotals are those of the numbers of a feature. What has no number there counts by its
-// weight: rows that lack one, for which the mean stands, and rows without an entry, zeros.
+// NumberTotals are the totals of a feature's numbers. Rows without a number count by their weight:
+// missing ones, which the mean replaces, and rows without an entry, as zeros.
 type NumberTotals struct {
-	Rows, Mean               float64 // plain
-	Weight, Center, Squares  float64 // by weight; Squares are about Center
+	Rows, Mean               float64 // unweighted
+	Weight, Center, Squares  float64 // weighted; Squares are about Center
 	Missing, MissingByWeight float64
 }
 
-// Add joins those of other rows.
+// Add adds the totals of other rows.
 func (t *NumberTotals) Add(o NumberTotals) {
 	t.Missing += o.Missing
 	t.MissingByWeight += o.MissingByWeight
@@ -51,13 +51,12 @@ func (t *NumberTotals) join(weight, center, squares float64) {
 	t.Squares += squares + d*d*a*(weight/t.Weight)
 }
 
-// Unseen is the problem of model m whose features are those of d, which gets those that m
-// names, without its rows: it has the prior, what a fit remembers and, where the model asks
-// to standardise, the scales, so that s.Restore brings a fit of the problem back to the
-// original ones; s.Scale and s.Shift are 1 and 0 else. fill has by feature the mean that
-// stands where a number is missing.
+// Unseen returns the problem of model m with the features of d, which gains those that m names,
+// without its rows: it has the prior, what a fit records and, if the model is to be standardised,
+// the scales, so that s.Restore converts a fit of the problem to the original ones; otherwise
+// s.Scale and s.Shift are 1 and 0. fill has by feature the mean that replaces a missing number.
 // loose is as for Problem.Standardize; for a full posterior, 0, all numbers are centred. halt ends
-// what is done with the problem.
+// operations on the problem.
 // Errors: those of Rows.Problem and Problem.Standardize.
 func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Problem, s *Standard, fill []float64, err error) {
 	r := &Rows{Model: m.Complete(), counted: Counted{cols: t.Columns}, skipped: t.Skipped}
@@ -87,8 +86,8 @@ func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Proble
 	return p, s, fill, err
 }
 
-// complete gives the columns of numbers their centers, and is what numbers the rows have by
-// feature where fill stands for those that are missing.
+// complete sets the centers of numeric columns, and returns the totals by feature with fill in
+// place of missing numbers.
 func (p *Problem) complete(d *Dict, t *Totals) (numbers []NumberTotals, fill []float64) {
 	numbers = make([]NumberTotals, d.Len())
 	copy(numbers, t.Numbers)
@@ -113,8 +112,8 @@ func (p *Problem) complete(d *Dict, t *Totals) (numbers []NumberTotals, fill []f
 	return numbers, fill
 }
 
-// unseen is s.of on the scales of the numbers, and of the responses where their dispersion is
-// learnt, which s then has.
+// unseen returns s.of on the scales of the numbers, and of the responses if their dispersion is
+// learnt, and sets them in s.
 func (s *Standard) unseen(numbers []NumberTotals, t *Totals, loose int) (*Problem, error) {
 	of := s.of
 	q, own := *of, *of.Model
@@ -134,7 +133,7 @@ func (s *Standard) unseen(numbers []NumberTotals, t *Totals, loose int) (*Proble
 	return &q, nil
 }
 
-// scaleNumbers sets the scales and shifts of the numbers, for the columns of q too.
+// scaleNumbers sets the scales and shifts of the numbers, also in the columns of q.
 func (s *Standard) scaleNumbers(q *Problem, numbers []NumberTotals, t *Totals, loose int) error {
 	of := s.of
 	at := map[string]int{}
@@ -184,7 +183,7 @@ func (t *NumberTotals) square(about float64) float64 {
 	return t.Squares/t.Weight + d*d
 }
 
-// squares are the mean squares of the columns, on their new scales.
+// squares returns the mean squares of the columns on their new scales.
 func (s *Standard) squares(numbers []NumberTotals, t *Totals) []float64 {
 	out := make([]float64, s.of.P)
 	for j, id := range s.of.cols {
@@ -202,7 +201,7 @@ func (s *Standard) squares(numbers []NumberTotals, t *Totals) []float64 {
 	return out
 }
 
-// MeanSquares are those of the columns by the weights of the rows, of which all may be 0.
+// MeanSquares returns the weighted mean squares of the columns; all weights of the rows may be 0.
 func (p *Problem) MeanSquares() []float64 {
 	if p.unseen != nil {
 		return p.squares
@@ -224,25 +223,25 @@ func (p *Problem) MeanSquares() []float64 {
 	return square
 }
 
-// ResponseSpread is the mean square of the responses about their mean, less their offsets, of rows
+// ResponseSpread is the mean square of the responses about their mean, less their offsets, for rows
 // that are not kept; ok is false for others.
 func (p *Problem) ResponseSpread() (square float64, ok bool) { return p.spread, p.unseen != nil }
 
-// beyond reports column j, whose numbers cannot be squared.
+// beyond is the error for column j, whose numbers cannot be squared.
 func (p *Problem) beyond(j int) error { return SpreadError(p.Name(j)) }
 
-// SpreadError reports a feature whose numbers cannot be squared: design.Squares.
+// SpreadError is the error for a feature whose numbers cannot be squared: design.Squares.
 func SpreadError(name string) error {
 	return fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", name)
 }
 
-// ErrResponseSpread reports responses that cannot be squared: design.Squares.
+// ErrResponseSpread is the error for responses that cannot be squared: design.Squares.
 var ErrResponseSpread = errors.New("y: the spread of its numbers is beyond 1e-140 to 1e140; scale them")
 
 // Feature is the number of column j in the dictionary.
 func (p *Problem) Feature(j int) uint32 { return p.cols[j] }
 
-// PriorOf is by feature number the prior of the model for the features of d, which has those
+// PriorOf returns by feature number the prior of the model for the features of d, which has those
 // that the model names.
 func (m *Model) PriorOf(d *Dict) []Weight {
 	prior, _ := m.startOf(d)

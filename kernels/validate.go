@@ -13,22 +13,21 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Bounds of what a Fit may say.
+// Limits of the values in a Fit.
 const (
 	MaxHashBits = 30
-	MaxCount    = 1 << 52 // of rows: exact in every format, with room for as many more
+	MaxCount    = 1 << 52 // of rows: exact in every format, even if doubled
 )
 
 // Multinomial is the family of fits with classes.
 const Multinomial = "multinomial"
 
-// Validate reports the first broken invariant of a Fit that came from outside, as a
-// struct in SQL or a file: the head (ValidateHead), the columns (ValidateColumns), the
-// beliefs (ValidateBeliefs), for a fit with classes in blocks of the same features, and
-// the covariance (Covariance.Validate).
+// Validate returns an error for the first broken invariant of a Fit from outside, as a struct in
+// SQL or a file: the head (ValidateHead), the columns (ValidateColumns), the beliefs
+// (ValidateBeliefs), for a fit with classes in blocks of the same features, and the covariance
+// (Covariance.Validate).
 //
-// Cost: O(number of beliefs and of covariance values), plus what Covariance.Validate
-// says.
+// Cost: O(number of beliefs and of covariance values), plus that of Covariance.Validate.
 func (f *Fit) Validate() error {
 	if f == nil {
 		return ErrNoFit
@@ -62,7 +61,7 @@ func (f *Fit) Validate() error {
 	if err != nil {
 		return err
 	}
-	for j := range p { // of texts in SQL the database sees to it
+	for j := range p { // for texts in SQL the database ensures it
 		if name := f.Beliefs[j].Feature; !utf8.ValidString(name) {
 			return fmt.Errorf("feature %.40q is not valid UTF-8", name)
 		}
@@ -70,8 +69,8 @@ func (f *Fit) Validate() error {
 	return f.Covariance.Validate(len(f.Beliefs), func(j int) Weight { return f.Beliefs[j].Weight })
 }
 
-// validateClasses checks the names of the classes, and the blocks of all but the first
-// against it.
+// validateClasses checks the names of the classes, and compares the blocks of all others with the
+// first.
 func (f *Fit) validateClasses(p int) error {
 	seen := make(map[string]bool, len(f.Classes))
 	for k, c := range f.Classes {
@@ -96,7 +95,7 @@ func (f *Fit) validateClasses(p int) error {
 	return nil
 }
 
-// ValidateColumns reports a column that is there twice, or cannot be.
+// ValidateColumns returns an error for a column that occurs twice or is invalid.
 func ValidateColumns(columns []FitColumn) error {
 	seen := make(map[string]bool, len(columns))
 	for _, c := range columns {
@@ -127,7 +126,7 @@ func validParts(s string) bool {
 	return ok && utf8.ValidString(s)
 }
 
-// ValidateCorrelations reports a correlation that cannot be.
+// ValidateCorrelations returns an error for an invalid correlation.
 func ValidateCorrelations(all []Correlation) error {
 	for _, c := range all {
 		switch {
@@ -140,8 +139,8 @@ func ValidateCorrelations(all []Correlation) error {
 	return nil
 }
 
-// ValidateHead is Validate for all but the beliefs, the classes, the columns and the
-// covariance's values.
+// ValidateHead is Validate for all but the beliefs, the classes, the columns and the covariance's
+// values.
 func (f *Fit) ValidateHead() error {
 	if f.HashBits < 0 || f.HashBits > MaxHashBits {
 		return fmt.Errorf("hash_bits = %d; allowed: none or 1 to %d", f.HashBits, MaxHashBits)
@@ -194,7 +193,7 @@ func (f *Fit) ValidateHead() error {
 	return nil
 }
 
-// Likelihood is the observation model of a fit of one response.
+// Likelihood returns the observation model of a fit with one response.
 func (f *Fit) Likelihood() (lik.Likelihood, error) {
 	q := lik.Params{Dispersion: f.Dispersion}
 	if !math.IsNaN(f.Shape) {
@@ -202,13 +201,13 @@ func (f *Fit) Likelihood() (lik.Likelihood, error) {
 	}
 	l, err := lik.New(f.Family, f.Link, q)
 	if err != nil {
-		return nil, fmt.Errorf("%v", err) // what the fit says of itself is nobody's argument
+		return nil, fmt.Errorf("%v", err) // an error in the fit is not one of an argument
 	}
 	return l, nil
 }
 
-// ValidateBeliefs checks n beliefs, wherever they lie: Gaussians, in belief order,
-// none twice. at(j) is belief j, its name valid until the call after the next.
+// ValidateBeliefs checks n beliefs, however they are stored: Gaussians, in belief order, without
+// repetitions. at(j) is belief j, whose name is valid until the call after the next.
 //
 // Cost: O(n).
 func ValidateBeliefs(n int, at func(j int) (name string, w Weight)) error {
@@ -227,9 +226,9 @@ func ValidateBeliefs(n int, at func(j int) (name string, w Weight)) error {
 	return nil
 }
 
-// ValidateSlots checks that n beliefs under hash bits, 0 for none, are of the intercept and of slots: rows
-// have no other features, and what is believed of those would count for nothing. It is for who is about to
-// use beliefs; Validate, which files are read and written with, leaves it out.
+// ValidateSlots checks that n beliefs under hash bits, 0 for none, are of the intercept and of
+// slots: rows have no other features, and such beliefs would have no effect. It is for callers that
+// are about to use beliefs; Validate, which is used for reading and writing files, omits it.
 func ValidateSlots(hashBits, n int, at func(j int) string) error {
 	if hashBits <= 0 {
 		return nil
@@ -256,11 +255,11 @@ func outOfOrder(last, name string) error {
 	return fmt.Errorf("the beliefs are %w (%.100q before %.100q)", ErrOrder, last, name)
 }
 
-// ErrOrder is the error of beliefs that do not lie in belief order, CompareNames.
+// ErrOrder is the error for beliefs that are not in belief order, CompareNames.
 var ErrOrder = errors.New("not in their order")
 
-// before is CompareNames(a, b) < 0. Two names that begin with a letter are neither the
-// intercept nor a number: most are, and need no more than their bytes.
+// before is CompareNames(a, b) < 0. Two names that begin with a letter, as most do, are neither the
+// intercept nor a number: comparing their bytes suffices.
 func before(a, b string) bool {
 	if len(a) > 0 && len(b) > 0 && a[0] > '9' && b[0] > '9' {
 		return a < b
@@ -270,22 +269,21 @@ func before(a, b string) bool {
 
 const (
 	// CovarianceTol is the largest difference, relative to the variance before anything is
-	// taken from it, between a belief's variance and that of the covariance: engines
-	// compute the two in different ways, and FLOAT columns have 1e-7.
+	// subtracted from it, between a belief's variance and that of the covariance: engines compute
+	// the two in different ways, and FLOAT columns have 1e-7.
 	CovarianceTol = 1e-6
-	// definiteWork bounds the multiplications of the test that a low-rank form is
-	// positive semi-definite: a millisecond or two.
+	// definiteWork limits the multiplications of the test that a low-rank form is positive
+	// semi-definite: a millisecond or two.
 	definiteWork = 1 << 22
 )
 
-// Validate reports a covariance that cannot be that of p beliefs with these variances:
-// its form, rank and length; values that are not finite; a negative diagonal of a
-// Cholesky factor, or a negative d; variances (its diagonal) that are negative or not the
-// beliefs'. A full form is positive semi-definite by what it is. A low-rank one is
-// tested (I - Fᵀ D⁻¹ F, to 1e-6) while that takes up to 4 M multiplications; of wider ones each row
-// that is predicted shows it (Variance).
+// Validate returns an error for a covariance that cannot be that of p beliefs with these variances:
+// its form, rank and length; values that are not finite; a negative diagonal of a Cholesky factor,
+// or a negative d; variances (its diagonal) that are negative or not the beliefs'. A full form is
+// positive semi-definite by construction. A low-rank one is tested (I - Fᵀ D⁻¹ F, to 1e-6) while
+// that needs up to 4 M multiplications; in larger ones each predicted row shows it (Variance).
 //
-// Cost: O(values), plus O(p rank²) low rank where it is tested.
+// Cost: O(values), plus O(p rank²) for low rank if it is tested.
 func (c *Covariance) Validate(p int, belief func(j int) Weight) error {
 	if err := c.checkSize(p); err != nil {
 		return err
@@ -305,7 +303,7 @@ func (c *Covariance) Validate(p int, belief func(j int) Weight) error {
 			all = dense.Dot(r, r)
 			left = all
 		}
-		// A number that is not finite makes all or left such.
+		// A number that is not finite makes all or left so.
 		if !(math.Abs(left-v) <= CovarianceTol*math.Max(all, v)+tiny) || all < 0 || all-all != 0 || c.Form == gauss.Full && r[j] < 0 {
 			return c.badRow(j, all, left, v)
 		}
@@ -316,11 +314,11 @@ func (c *Covariance) Validate(p int, belief func(j int) Weight) error {
 	return nil
 }
 
-// validated is how many operations comparing the variances of an arrowhead's beliefs with it is
-// worth: of more, only some are compared.
+// validated is the number of operations up to which the variances of all of an arrowhead's beliefs
+// are compared with it; beyond, only some are.
 const validated = 1 << 27
 
-// validateArrow is Validate for an arrowhead form, positive semi-definite by what it is.
+// validateArrow is Validate for an arrowhead form, which is positive semi-definite by construction.
 func (c *Covariance) validateArrow(p int, belief func(j int) Weight) error {
 	a := c.Arrow()
 	if err := a.Check(p); err != nil {
@@ -343,8 +341,7 @@ func (c *Covariance) validateArrow(p int, belief func(j int) Weight) error {
 	return nil
 }
 
-// badRow says what is wrong with row j, which leaves the variance left of all where
-// the belief has v.
+// badRow returns the error of row j, which leaves the variance left of all where the belief has v.
 func (c *Covariance) badRow(j int, all, left, v float64) error {
 	r := c.Row(j)
 	for _, x := range r {
@@ -361,15 +358,15 @@ func (c *Covariance) badRow(j int, all, left, v float64) error {
 	return fmt.Errorf("covariance: its variance of belief %d is %v, that in beliefs %v; allowed: the same, to %v of %v", j+1, left, v, CovarianceTol, all)
 }
 
-// tiny forgives what squares of the smallest numbers lose.
+// tiny is the tolerance for squares that underflow.
 const tiny = 1e-307
 
-// definite says whether diag(d) - F Fᵀ is positive semi-definite, to 1e-6 of d: as
-// I - Fᵀ D⁻¹ F is, beliefs of d = 0 apart.
+// definite reports whether diag(d) - F Fᵀ is positive semi-definite, to 1e-6 of d: equivalently
+// I - Fᵀ D⁻¹ F, apart from beliefs with d = 0.
 func (c *Covariance) definite(p int) bool {
 	w := make([]float64, p)
 	for j := range w {
-		if d := c.Row(j)[0]; d > tiny { // else its row of F is 0 to rounding
+		if d := c.Row(j)[0]; d > tiny { // otherwise its row of F is 0 up to rounding
 			w[j] = -1 / d
 		}
 	}
