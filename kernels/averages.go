@@ -13,14 +13,16 @@ const (
 	farBelow  = 5   // logarithm of squares: below this distance from their mean they are no more informative
 )
 
-// Averages is the note on rows of f, a fit of p whose noise was learnt, that vary less the larger their
-// weights are; "" if they do not. Responses that are means of several rows do that, and weights made from
-// known variances do, too. Under the likelihood a row of weight w is w rows with the same response, so that
-// noise and standard deviations are those of as many rows as the weights add up to.
+// Averages is the note on rows of f, a fit of p whose noise was learnt, that vary less the larger
+// their weights are; "" if they do not. Responses that are means of several rows do that, and
+// weights made from known variances do, too. Under the likelihood a row of weight w is w rows with
+// the same response, so that noise and standard deviations are those of as many rows as the weights
+// add up to.
 //
-// The test uses the logarithms of squares, those of each row's distance from its prediction relative to what
-// the fit left of it: regressed on the logarithm of the weight their slope is -1 for means. For rows that
-// occur several times it is 0, or down to -0.4 if a row has up to half of the leverage on its own prediction.
+// The test uses the logarithms of squares, those of each row's distance from its prediction
+// relative to what the fit left of it: regressed on the logarithm of the weight their slope is -1
+// for means. For rows that occur several times it is 0, or down to -0.4 if a row has up to half of
+// the leverage on its own prediction.
 //
 // Cost: O(non-zeros); that of Predictors unless weights are few relative to the rows.
 func (p *Problem) Averages(f *Fit) string {

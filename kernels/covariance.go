@@ -382,7 +382,8 @@ func Rest(all, taken, tol float64) float64 {
 	return math.NaN()
 }
 
-// CheckPredictor returns an error if mean and variance of a linear predictor are not those of a Gaussian.
+// CheckPredictor returns an error if mean and variance of a linear predictor are not those of a
+// Gaussian.
 func CheckPredictor(mean, variance float64) error {
 	switch {
 	case mean-mean == 0 && variance >= 0 && variance-variance == 0:

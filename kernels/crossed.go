@@ -45,8 +45,9 @@ func (f *Fit) CrossNote() string {
 	return ""
 }
 
-// aboutMean reports whether f has learnt c, an interaction, with centred numbers. So it has for columns
-// in Correlations if no row lacks them: these hold the covariance of a level's weight at 0 and its slope.
+// aboutMean reports whether f has learnt c, an interaction, with centred numbers. So it has for
+// columns in Correlations if no row lacks them: these hold the covariance of a level's weight at 0
+// and its slope.
 func (f *Fit) aboutMean(c *FitColumn) bool {
 	_, _, centred := f.Kept(KeptCrossedOf(c.Name))
 	return centred || (c.Missing == 0 || f.filled(c)) && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
@@ -70,7 +71,8 @@ func crossNote(column, number string, center, spread float64) string {
 	return fmt.Sprintf("interaction %s uses %s without centring, whose mean is far from 0 (%.6g): its prior says little about the slopes; write it with (%s %s %.10g)", column, number, center, number, sign, by)
 }
 
-// plainColumn returns the column with this name, regardless of case, that is no interaction; nil for none.
+// plainColumn returns the column with this name, regardless of case, that is no interaction; nil
+// for none.
 func plainColumn(cols []FitColumn, name string) *FitColumn {
 	k := slices.IndexFunc(cols, func(c FitColumn) bool { return c.Parts == "" && strings.EqualFold(c.Name, name) })
 	if k < 0 {

@@ -450,7 +450,8 @@ func (d *Dict) isNumber(col uint32, lo uint64) bool {
 	return lo == numberMark && col == 0 && d.HashBits == 0
 }
 
-// shortcut returns the feature of a number or slot, Missing if there is none, provided that direct knows it.
+// shortcut returns the feature of a number or slot, Missing if there is none, provided that direct
+// knows it.
 func (d *Dict) shortcut(col uint32, lo, hi uint64) (id uint32, ok bool) {
 	if lo != numberMark && lo != slotMark || hi >= uint64(len(d.direct)) {
 		return 0, false

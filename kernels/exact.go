@@ -8,11 +8,13 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// exactly is the ratio of the noise to a column's effect on the responses below which no measurement lies.
+// exactly is the ratio of the noise to a column's effect on the responses below which no
+// measurement lies.
 const exactly = 1e-9
 
-// ExactNote is the note on numeric columns that determine real responses almost exactly, like a column from
-// which they were computed; "" for none. The noise is one that m has learnt from more rows than weights.
+// ExactNote is the note on numeric columns that determine real responses almost exactly, like a
+// column from which they were computed; "" for none. The noise is one that m has learnt from more
+// rows than weights.
 //
 // Cost: O(columns + beliefs).
 func (f *Fit) ExactNote(m *Model) string {

@@ -286,11 +286,12 @@ func CheckWeight(w Weight) error {
 	return nil
 }
 
-// FromBeliefs returns a fit of no rows with the independent beliefs bs, under the likelihood, prior,
-// intercept and hash bits of m; nil is the default model. Beliefs may be in any order; an intercept that
-// is not among them has its prior.
+// FromBeliefs returns a fit of no rows with the independent beliefs bs, under the likelihood,
+// prior, intercept and hash bits of m; nil is the default model. Beliefs may be in any order; an
+// intercept that is not among them has its prior.
 //
-// Errors: a belief that is not a Gaussian, two about one feature, or under hash bits one that is no slot.
+// Errors: a belief that is not a Gaussian, two about one feature, or under hash bits one that is no
+// slot.
 func FromBeliefs(bs []Belief, m *Model) (*Fit, error) {
 	seen := make(map[string]bool, len(bs))
 	for _, b := range bs {

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Gaps are the interactions in which a number can be missing, by name: it is replaced by the row's value
-// in the number's own column, or by that column's mean if this is missing, too. The zero Gaps have none.
+// Gaps are the interactions in which a number can be missing, by name: it is replaced by the row's
+// value in the number's own column, or by that column's mean if this is missing, too. The zero Gaps
+// have none.
 type Gaps map[string][]uint32
 
 // GapsOf returns the Gaps of columns whose features are numbered by d: each interaction whose
@@ -63,7 +64,8 @@ func plainNumbers(cols []FitColumn, c *FitColumn) (names []string) {
 	return names
 }
 
-// Fills reports whether a missing number in c, an interaction of f, is replaced by that of its own column.
+// Fills reports whether a missing number in c, an interaction of f, is replaced by that of its own
+// column.
 func (f *Fit) Fills(c *FitColumn) bool { return f.HashBits == 0 && len(plainNumbers(f.Columns, c)) > 0 }
 
 // Of returns the features whose product replaces feature id if it is missing, nil for none.
@@ -141,14 +143,16 @@ func (f *Fit) KeepFilled(m *Model) {
 	}
 }
 
-// emptied reports whether f, nil for none, has learnt rows that lacked a number of an interaction without it.
+// emptied reports whether f, nil for none, has learnt rows that lacked a number of an interaction
+// without it.
 func (f *Fit) emptied(name string) bool {
 	return f != nil && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
 		return c.Missing > 0 && strings.EqualFold(c.Name, name) && !f.filled(&c) && !f.aboutMean(&c)
 	})
 }
 
-// filled reports whether rows that lacked a number of c, an interaction, were learnt with its replacement.
+// filled reports whether rows that lacked a number of c, an interaction, were learnt with its
+// replacement.
 func (f *Fit) filled(c *FitColumn) bool {
 	_, _, ok := f.Kept(KeptFilledOf(c.Name))
 	return ok

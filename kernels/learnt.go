@@ -63,8 +63,9 @@ func KeptCrossedOf(column string) string { return "centred(" + column + ")" }
 // learnt with the value of the number's own column: 1, 0.
 func KeptFilledOf(column string) string { return "filled(" + column + ")" }
 
-// crossedMean is the replacement of a missing number in c, an interaction with levels: what was subtracted
-// from its numbers, or the mean of the number's own column if no row lacked it; false for none.
+// crossedMean is the replacement of a missing number in c, an interaction with levels: what was
+// subtracted from its numbers, or the mean of the number's own column if no row lacked it; false
+// for none.
 func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 	if !c.Mixed() {
 		return 0, false
@@ -147,8 +148,9 @@ func (f *Fit) Factors() (means map[Factor]float64) {
 	return means
 }
 
-// Centred returns the CrossedMeans and Factors of interactions that were learnt with centred numbers. Others
-// continue to treat rows that lack a number as before, so that a continued stream equals an unbroken one.
+// Centred returns the CrossedMeans and Factors of interactions that were learnt with centred
+// numbers. Others continue to treat rows that lack a number as before, so that a continued stream
+// equals an unbroken one.
 func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 	if f == nil {
 		return nil, nil
@@ -178,10 +180,10 @@ func (f *Fit) Keep(name string, a, b float64) {
 	f.Learnt = append(slices.Clip(f.Learnt), Learnt{name, a, b}) // f.Learnt may be shared
 }
 
-// KeepModel records what a merge needs to know of m, and of the fit that it continues: the number of single
-// features with given priors, not counting known weights, columns of levels, whose variance f has, and features
-// that no row has yet; whether weights move with the time of the rows; and what was subtracted from the numbers
-// of the former fit's interactions. f has its columns.
+// KeepModel records what a merge needs to know of m, and of the fit that it continues: the number
+// of single features with given priors, not counting known weights, columns of levels, whose
+// variance f has, and features that no row has yet; whether weights move with the time of the rows;
+// and what was subtracted from the numbers of the former fit's interactions. f has its columns.
 func (f *Fit) KeepModel(m *Model) {
 	f.goOnCrossed(m.Start)
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
@@ -302,7 +304,8 @@ func (f *Fit) LearnShapeBy(mode, information float64) {
 	f.LearnShape(mode, sd)
 }
 
-// LearntOf returns mean and standard deviation of a parameter that f learnt; false if it does not know both.
+// LearntOf returns mean and standard deviation of a parameter that f learnt; false if it does not
+// know both.
 func (f *Fit) LearntOf(name string) (mean, sd float64, ok bool) {
 	for _, l := range f.Learnt {
 		if l.Name == name {

@@ -147,8 +147,9 @@ func (f *Fit) agreesWith(from *Fit) error {
 	return Agree(&own, from)
 }
 
-// differByVariance returns an error for a column of levels whose prior variance is not that of other weights,
-// unless both fits were given it: with a learnt one the posterior is not that of the rows and one prior.
+// differByVariance returns an error for a column of levels whose prior variance is not that of
+// other weights, unless both fits were given it: with a learnt one the posterior is not that of the
+// rows and one prior.
 func differByVariance(a, b *Fit) error {
 	for _, f := range []*Fit{a, b} {
 		other := a
@@ -182,7 +183,8 @@ func differByVariance(a, b *Fit) error {
 	return nil
 }
 
-// GivenVariances returns the prior variances of columns of levels of f that are not those of other weights.
+// GivenVariances returns the prior variances of columns of levels of f that are not those of other
+// weights.
 func (f *Fit) GivenVariances() (out ColumnPriors) {
 	for _, c := range f.Columns {
 		if f.differs(&c) {

@@ -168,10 +168,12 @@ func (l *lesson) merge(o *lesson) {
 	l.apart.merge(&o.apart)
 }
 
-// ErrPartPriors is the error for parts with priors of single features or numeric columns that have no starting fit.
+// ErrPartPriors is the error for parts with priors of single features or numeric columns that have
+// no starting fit.
 var ErrPartPriors = errors.New("parts with priors of single features, which would count in each of them; allowed: with the fit that all parts started from, which has these priors (a prior variance of a column of numbers is one)")
 
-// ErrPartCorrelated is the error for parts with learnt covariances of their priors that have no starting fit.
+// ErrPartCorrelated is the error for parts with learnt covariances of their priors that have no
+// starting fit.
 var ErrPartCorrelated = fmt.Errorf("parts with correlated columns, whose covariance each has learnt by its own rows; allowed: with the fit that all parts started from; or %w", ErrApart)
 
 // note records in f what this many parts have learnt, which began with from.
@@ -246,7 +248,8 @@ func (l *lesson) excess() float64 {
 	return 0
 }
 
-// unequal is the note on parts whose dispersions, or shapes, differ; f is their product, with the common one.
+// unequal is the note on parts whose dispersions, or shapes, differ; f is their product, with the
+// common one.
 func (l *lessons) unequal(f *Fit) string {
 	return Join(l.deviation.apart.noises(f.Dispersion), l.shape.apart.shapes(f.Shape))
 }

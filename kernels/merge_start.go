@@ -55,7 +55,8 @@ func (m *fitMerge) overStart(base *gauss.Normal, parts []*gauss.Normal, names []
 	return post, logC, err
 }
 
-// beyond returns an error for numbers that each part standardised by its own rows, but the start did not.
+// beyond returns an error for numbers that each part standardised by its own rows, but the start
+// did not.
 func (m *fitMerge) beyond() error {
 	if m.from == nil || len(m.fits) == 1 {
 		return nil
@@ -69,7 +70,8 @@ func (m *fitMerge) beyond() error {
 	return nil
 }
 
-// standardisedBeyond returns a numeric column that f standardised and start, which it continued, did not have.
+// standardisedBeyond returns a numeric column that f standardised and start, which it continued,
+// did not have.
 func (f *Fit) standardisedBeyond(start *Fit) *FitColumn {
 	for k := range f.Columns {
 		c := &f.Columns[k]

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// unequalChance is the probability with which parts of one dispersion, or shape, would differ as much.
+	// unequalChance is the probability with which parts of one dispersion, or shape, would differ
+	// as much.
 	unequalChance = 1e-3
 	// unequalNoise is the mean of log(pooled/own dispersion) from which a difference between parts
 	// matters: that of two of equal size whose dispersions have the ratio 1.5. unequalShape is the
@@ -54,11 +55,12 @@ func chiLog(nu float64) (mean, spread float64) {
 	return nu * (mathext.Digamma(0.5*nu) - math.Log(0.5*nu)), nu * (nu*mathext.Zeta(2, 0.5*nu) - 2)
 }
 
-// bartlett returns Bartlett's statistic, and the probability of one as large by chance; 0, 1 for one part.
+// bartlett returns Bartlett's statistic, and the probability of one as large by chance; 0, 1 for
+// one part.
 //
-// The statistic, the sum of nu log(pooled/own), does not depend on the pooled dispersion, so its mean and
-// variance under one dispersion follow from those of the logarithms of all of them, for any degrees of
-// freedom. Its distribution is approximated by a gamma distribution with these.
+// The statistic, the sum of nu log(pooled/own), does not depend on the pooled dispersion, so its
+// mean and variance under one dispersion follow from those of the logarithms of all of them, for
+// any degrees of freedom. Its distribution is approximated by a gamma distribution with these.
 func (u *unequal) bartlett() (t, chance float64) {
 	if u.parts < 2 {
 		return 0, 1
@@ -72,7 +74,8 @@ func (u *unequal) bartlett() (t, chance float64) {
 	return t, mathext.GammaIncRegComp(mean*mean/spread, t*mean/spread)
 }
 
-// noises is the note on parts whose dispersions differ, "" if they may be equal. pooled is the common one.
+// noises is the note on parts whose dispersions differ, "" if they may be equal. pooled is the
+// common one.
 func (u *unequal) noises(pooled float64) string {
 	if t, chance := u.bartlett(); !(t > unequalNoise*u.weight && chance < unequalChance) {
 		return ""

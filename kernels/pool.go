@@ -275,8 +275,9 @@ func (r *Rows) Pooled() *Rows {
 	return &q
 }
 
-// Repeated is p with rows of equal features and offsets kept once, as by Options.Compress: the likelihood
-// is the same. It is p itself if more than a quarter of the rows would remain. Times are left out.
+// Repeated is p with rows of equal features and offsets kept once, as by Options.Compress: the
+// likelihood is the same. It is p itself if more than a quarter of the rows would remain. Times are
+// left out.
 //
 // Cost: O(nnz), up to the row that exceeds the limit.
 func (p *Problem) Repeated() *Problem {

@@ -8,20 +8,21 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// PredictiveScale are factors of the mean and the variance of a linear predictor without its offset, with which
-// responses are predicted.
+// PredictiveScale are factors of the mean and the variance of a linear predictor without its
+// offset, with which responses are predicted.
 //
-// A posterior averaged over prior variances is a mixture, of which a fit keeps mean and covariance. If rows
-// only say that weights are large, as separated responses do, the Gaussian N(μ, Σ) with these moments extends
-// to weights of the wrong sign, which the rows exclude, and pulls predictions to the base rate. N(κ μ, ρ Σ)
-// then predicts as the mixture does, κ and ρ having the least divergence over the rows. Beliefs remain those of
-// the posterior.
+// A posterior averaged over prior variances is a mixture, of which a fit keeps mean and covariance.
+// If rows only say that weights are large, as separated responses do, the Gaussian N(μ, Σ) with
+// these moments extends to weights of the wrong sign, which the rows exclude, and pulls predictions
+// to the base rate. N(κ μ, ρ Σ) then predicts as the mixture does, κ and ρ having the least
+// divergence over the rows. Beliefs remain those of the posterior.
 type PredictiveScale struct{ Mean, Variance float64 }
 
 // Unscaled are the factors of a fit that predicts with its own Gaussian.
 var Unscaled = PredictiveScale{1, 1}
 
-// Of returns the Gaussian with which the response to a predictor N(m, v) is predicted; offset is part of m.
+// Of returns the Gaussian with which the response to a predictor N(m, v) is predicted; offset is
+// part of m.
 func (k PredictiveScale) Of(m, v, offset float64) (mean, variance float64) {
 	if k == Unscaled {
 		return m, v

@@ -876,7 +876,8 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	return f
 }
 
-// CheckEvidence returns an error if the log evidence of f is not finite and that of the fit continued is.
+// CheckEvidence returns an error if the log evidence of f is not finite and that of the fit
+// continued is.
 func (p *Problem) CheckEvidence(f *Fit) error {
 	if s := p.Model.Start; special.Finite(f.LogEvidence) || s != nil && math.IsNaN(s.LogEvidence) && math.IsNaN(f.LogEvidence) {
 		return nil

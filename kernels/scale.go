@@ -105,8 +105,9 @@ func (r *Rows) ScaleNote(f *Fit) string {
 	return openNote(name, far)
 }
 
-// measured reports whether a feature's values have a scale of their own for which its prior may not have been
-// chosen, and whether they are standardised: not for the intercept, levels and what a fit has learnt before.
+// measured reports whether a feature's values have a scale of their own for which its prior may not
+// have been chosen, and whether they are standardised: not for the intercept, levels and what a fit
+// has learnt before.
 func (r *Rows) measured(id uint32) (is, standard bool) {
 	m := r.Model
 	if r.Dict.ColumnOf(id) > 0 {

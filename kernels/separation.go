@@ -80,7 +80,8 @@ func (p *Problem) Separation(f *Fit) string {
 	return "all rows with " + listed(names) + " have one response" + priorsWord
 }
 
-// alike returns p with responses in place of trials, which in each row all had one outcome; nil otherwise.
+// alike returns p with responses in place of trials, which in each row all had one outcome; nil
+// otherwise.
 func (p *Problem) alike() *Problem {
 	q := *p
 	q.Y, q.Weight, q.Count = make([]float64, p.N), make([]float64, p.N), make([]float64, p.N)
@@ -219,7 +220,8 @@ func (p *Problem) alone(cols []side, zeros, ones float64) (names []string) {
 	return names
 }
 
-// movers returns up to three features that contribute most to the variation of the predictor over n rows.
+// movers returns up to three features that contribute most to the variation of the predictor over n
+// rows.
 func (p *Problem) movers(cols []side, w []float64, n float64) (names []string) {
 	spread := func(j int) float64 {
 		m := cols[j].sum / n

@@ -126,9 +126,9 @@ func (t *tied) raise(ks []int) {
 	t.recount()
 }
 
-// regroup gives levels that are weights js of the block the prior of their column's leaves, N(ℓ,
-// s), instead of their own, N(m, v); with sign -1 the reverse. It multiplies by exp(-(w - ℓ)²/2s)
-// and divides by exp(-(w - m)²/2v), which is exact.
+// regroup gives levels that are weights js of the block the prior of their column's leaves,
+// N(ℓ, s), instead of their own, N(m, v); with sign -1 the reverse. It multiplies by
+// exp(-(w - ℓ)²/2s) and divides by exp(-(w - m)²/2v), which is exact.
 func (t *tied) regroup(js []int, cols []int32, sign float64) {
 	d := len(t.is)
 	delta, nu := dense.New(d, d), make([]float64, d)

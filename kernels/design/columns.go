@@ -51,7 +51,7 @@ func Whole(x *dense.Matrix) Columns {
 	return c
 }
 
-// Every returns columns of which each row has all, with values yet to be written.
+// Every returns columns for rows that all have all of them, with values yet to be written.
 func Every(n, p int, s *stop.Stop) Columns {
 	c := every(n, p)
 	c.Val, c.Stop = stop.Make[float64](s, n*p), s

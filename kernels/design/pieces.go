@@ -10,7 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// pieces are rows that all have all columns, read without copying them. A standardised X is
+// pieces are rows that all have all columns, read in place. A standardised X is
 // computed a block at a time, while that is in the cache: a copy would need as much memory again,
 // and as much time as some products.
 type pieces struct {
@@ -26,8 +26,8 @@ type pieces struct {
 // their own.
 const someRows = dense.BlockRows
 
-// Pieces returns columns of which each row has all, with values, p for each row, that are not
-// copied and must not change. Column j is value entry[j] of each row, or value j if entry is nil.
+// Pieces returns columns for rows that all have all of them. The values, p per row, are not copied
+// and must not change. Column j is value entry[j] of each row, or value j if entry is nil.
 // ok is false for shapes that are better copied: those that dense.GramRows does not support.
 func Pieces(p int, values [][]float64, entry []int, s *stop.Stop) (c Columns, ok bool) {
 	q := &pieces{p: p, first: []int{0}}

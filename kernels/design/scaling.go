@@ -210,8 +210,8 @@ type Centring struct {
 	Note string
 }
 
-// NewCentring is for numbers numeric columns among weights weights; center says that column 0 can
-// absorb means, and loose is that of Columns.Standardize.
+// NewCentring returns the Centring for this many numeric columns (numbers) among this many weights;
+// center says that column 0 can absorb means, and loose is that of Columns.Standardize.
 func NewCentring(center bool, loose, weights, numbers int) *Centring {
 	if loose > 0 && loose*weights <= fullRestore {
 		loose = 0

@@ -500,8 +500,9 @@ func (l *lowRank) recast(ratio, shift []float64, to int) {
 	l.refactor()
 }
 
-// restoreIntercept moves the intercept's part of the diagonal back from W, to which recast moved it before
-// the fit: the continued run's recast has brought its column, the last, back to the intercept alone.
+// restoreIntercept moves the intercept's part of the diagonal back from W, to which recast moved it
+// before the fit: the continued run's recast has brought its column, the last, back to the
+// intercept alone.
 func (l *lowRank) restoreIntercept(to int) {
 	if l.r == 0 {
 		return

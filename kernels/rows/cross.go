@@ -13,9 +13,9 @@ import (
 // Term is a feature column, or the interaction of several.
 //
 // A number is the feature `name` with its value; text, BOOLEAN and dates are `name=value` with 1,
-// and a list of text is one such feature per element. A struct, a map, a list of struct(feature,
-// value) or of numbers stands for the features it holds, under their own names; a row where it is
-// NULL is left out.
+// and a list of text is one such feature per element. A struct, a map, a list of
+// struct(feature, value) or of numbers stands for the features it holds, under their own names; a
+// row where it is NULL is left out.
 //
 // An interaction, in a struct a field that is itself a struct of the interacting columns, has one
 // feature per row, named after all of its columns, or that field: a:b for numbers, a:b=x:y if some

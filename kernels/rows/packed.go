@@ -83,7 +83,8 @@ func (s *Source) columns(visit func(c Column) bool) {
 	visit(s.X.x)
 }
 
-// shapeOf returns the shape of c, which it appends to key; false if c holds values that cannot be packed.
+// shapeOf returns the shape of c, which it appends to key; false if c holds values that cannot be
+// packed.
 func shapeOf(c Column, key *[]byte) (s shape, ok bool) {
 	s = shape{kind: c.Kind(), name: strings.Clone(c.Name()), typ: strings.Clone(c.Type()), integer: c.Kind() == Number && c.Integer()}
 	*key = append(*key, byte(s.kind), byte(c.Children()))

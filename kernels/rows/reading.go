@@ -400,8 +400,9 @@ func (e *Encoder) refuse(t *term) {
 	}
 }
 
-// indicates reports whether rows of t without a value have an indicator feature. No fit learns one for an
-// interaction of levels and numbers; where its numbers were centred it counts as a level all the same.
+// indicates reports whether rows of t without a value have an indicator feature. No fit learns one
+// for an interaction of levels and numbers; where its numbers were centred it counts as a level all
+// the same.
 func (e *Encoder) indicates(t *term) bool {
 	return e.as.missing == "indicator" && len(t.miss) > 0 && (e.scores() || !t.mixed())
 }

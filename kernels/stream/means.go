@@ -127,7 +127,8 @@ func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
 	return m.xs
 }
 
-// gap returns the value of interaction id in a row that lacks one of its numbers; false for other features.
+// gap returns the value of interaction id in a row that lacks one of its numbers; false for other
+// features.
 func (s *State) gap(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
 	var kept **gaps
 	if s.units != nil {

@@ -503,8 +503,8 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 	return nil
 }
 
-// Count counts the columns of r, whose rows come with the next Update: the rows that r keeps say nothing of
-// columns.
+// Count counts the columns of r, whose rows come with the next Update: the rows that r keeps say
+// nothing of columns.
 func (s *State) Count(r *kernels.Rows) error {
 	if s.means == nil {
 		s.means = &means{}
