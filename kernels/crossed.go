@@ -45,9 +45,9 @@ func (f *Fit) CrossNote() string {
 	return ""
 }
 
-// aboutMean reports whether f has learnt c, an interaction, with centred numbers. So it has for
-// columns in Correlations if no row lacks them: these hold the covariance of a level's weight at 0
-// and its slope.
+// aboutMean reports whether f has learnt c, an interaction, with centred numbers. This includes
+// columns in Correlations, which hold the covariance of a level's weight at 0 and its slope, if no
+// row lacks them.
 func (f *Fit) aboutMean(c *FitColumn) bool {
 	_, _, centred := f.Kept(KeptCrossedOf(c.Name))
 	return centred || (c.Missing == 0 || f.filled(c)) && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })

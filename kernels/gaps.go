@@ -84,8 +84,8 @@ func (g Gaps) Of(d *Dict, id uint32) []uint32 {
 	return of
 }
 
-// Value is the product of the features of in a row of features fs, numbered by ids unless that is
-// nil, and values xs; mean is the mean of those that the row lacks.
+// Value is the product of the values that the features in of have in a row of features fs, numbered
+// by ids unless that is nil, and values xs; mean replaces those that the row lacks.
 func (g Gaps) Value(of, fs []uint32, xs []float64, ids []uint32, mean func(id uint32) float64) float64 {
 	v := 1.0
 	for _, u := range of {

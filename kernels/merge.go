@@ -39,7 +39,7 @@ func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
 	da, db := a.Mean-p.Mean, b.Mean-p.Mean
 	nu := da*la + db*lb
 	w = Weight{p.Mean + nu/l, 1 / l}
-	det := math.Log((la / lp) * (lb / l)) // one logarithm: parts with a million features need a million products
+	det := math.Log((la / lp) * (lb / l)) // one logarithm: a part of a million features needs a million of them
 	if !(math.Abs(det) < math.Inf(1)) {
 		det = math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l)
 	}

@@ -222,8 +222,8 @@ func codeOf(h *heads) *headCode {
 	return c
 }
 
-// key returns the key of a name, padded with zeros to headBytes: it equals only that of the same
-// name with such bytes in it.
+// key returns the key of a name, padded with zeros to headBytes. Names that differ only in such
+// zeros have equal keys.
 func (c *headCode) key(name *[headBytes]byte) uint64 {
 	key := uint64(0)
 	for i := range c.used {

@@ -9,7 +9,7 @@ import (
 
 // tuples find the pool of a row without comparing its entries with those of pools. A row is a
 // tuple: at each place one of the few entries that rows have there, by number. The tuple is one
-// whole number in mixed radix, each place having as many digits as entries:
+// whole number in mixed radix, with a digit for each place and its number of entries as radix:
 //
 //	key = d0 + r0 (d1 + r1 (d2 + ...)),  place k has entries 0 to rk - 1
 //

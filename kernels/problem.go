@@ -860,8 +860,8 @@ func (p *Problem) Table() float64 {
 func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 
 // Fit returns the fit with posterior post over the columns, known weights restored. logZ is the log
-// evidence of the rows, to which that of the fit continued is added. lik is the likelihood with the
-// learnt parameters. Iterations, Converged and Status are set to 1, true and "ok".
+// evidence of the rows, to which that of the fit continued is added. Iterations, Converged and Status
+// are set to 1, true and "ok".
 func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	f := p.Model.NewFit(method)
 	f.Columns = slices.Clone(p.columns)
