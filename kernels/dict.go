@@ -39,7 +39,7 @@ type Dict struct {
 
 	// direct is a shortcut from a small whole number (a slot with HashBits) to its feature: id+1,
 	// or 0 if only the table knows. only counts the numbers that are in no table. If complete is
-	// set it has an entry for every slot and replaces the table, which has the other names.
+	// set it has an entry for every slot, and the table has only the other names.
 	direct   []uint32
 	only     int
 	complete bool
