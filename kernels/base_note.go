@@ -57,7 +57,7 @@ func (p *Problem) ClassBaseNote(f *Fit) string {
 	fit, weight, of := 0.0, 0.0, make([]float64, k)
 	for i, y := range p.Y {
 		p.Stop.Row(i)
-		top, sum, n := math.Inf(-1), 0.0, p.Weighs(i)
+		top, sum, n := math.Inf(-1), 0.0, p.RowWeight(i)
 		for a := range eta {
 			top = max(top, eta[a][i])
 		}

@@ -287,9 +287,9 @@ func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 	return 0
 }
 
-// Void reports whether a feature without a belief contributes nothing: a missing-value indicator,
+// IgnoresIndicator reports whether a feature without a belief contributes nothing: a missing-value indicator,
 // if rows that lacked the value were learnt without it.
-func (f *Fit) Void(feature []byte) bool {
+func (f *Fit) IgnoresIndicator(feature []byte) bool {
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
 		return c.Name == string(column) && f.lacked(&c)

@@ -25,10 +25,10 @@ type Related struct {
 	X    float64
 }
 
-// Together is the variance of a predictor beyond the prior variances of entries whose features have
+// CorrelatedVariance is the variance of a predictor beyond the prior variances of entries whose features have
 // no belief: of new levels of correlated columns. variance is the sum of those, which limits a
 // negative result.
-func (f *Fit) Together(unseen []Related, variance float64) float64 {
+func (f *Fit) CorrelatedVariance(unseen []Related, variance float64) float64 {
 	if len(f.Correlations) == 0 {
 		return 0
 	}

@@ -120,10 +120,10 @@ func (p *Problem) crossings(loose int) (out []crossing) {
 	return out
 }
 
-// Apart returns p with its interactions in original numbers if there are more weights than a
+// WithoutCentring returns p with its interactions in original numbers if there are more weights than a
 // posterior of every form can have with centred numbers: what one form learns of their prior then
 // holds for another.
-func (p *Problem) Apart() *Problem {
+func (p *Problem) WithoutCentring() *Problem {
 	if design.Crosses(1, p.P) {
 		return p
 	}

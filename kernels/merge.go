@@ -323,7 +323,7 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // Parts whose dispersions or learnt shapes differ are multiplied without change: the posterior is
 // that under noises of their own. Its dispersion is their mean over the rows, by the degrees of
 // freedom of all if each is the mean of its distribution; its shape is the most probable one. What
-// parts learnt of these is multiplied, too (lessons). It has converged if all parts have, and its
+// parts learnt of these is multiplied, too (partParameters). It has converged if all parts have, and its
 // status repeats theirs (remarks). The product of one fit is that fit without PredictiveScale.
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	if len(fits) == 0 {
@@ -414,7 +414,7 @@ func (m *fitMerge) begin() error {
 	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns, out.Learnt = 0, 0, 0, math.NaN(), nil, nil
 	m.start = &Fit{Prior: out.Prior, Time: math.NaN()}
 	var noise noises
-	var learnt lessons
+	var learnt partParameters
 	if m.from != nil {
 		m.start = m.from
 		if err := noise.add(m.from, m.from.N); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// lessons are what parts learnt of their dispersion and of their shape: the product of their
+// partParameters are what parts learnt of their dispersion and of their shape: the product of their
 // posteriors over the common prior, which counts once.
 //
 // The posterior of a dispersion is treated as a scaled inverse chi-square distribution: degrees of
@@ -21,15 +21,15 @@ import (
 // prior flat in its logarithm; if it is the mean, ν/(ν - 2) times that, the prior is flat in the
 // standard deviation, which is one degree of freedom less, also for all parts together. The
 // posterior of the logarithm of a shape is treated as a Gaussian, whose precisions add.
-type lessons struct {
-	deviation, shape lesson
+type partParameters struct {
+	deviation, shape partParameter
 	priors, moving   float64         // at most, the number of single features for which a part was given the prior, and of those in units that move
 	correlated       bool            // a part has learnt covariances of its prior
 	drifts           bool            // weights of a part move with time
 	filled, void     map[string]bool // interactions for which rows of a part lacked a number: learnt with its replacement, and without it
 }
 
-type lesson struct {
+type partParameter struct {
 	parts         float64 // number that learnt it
 	vague         float64 // of these, those of unknown standard deviation
 	rows, typical float64 // sums: rows, and rows times the logarithm
@@ -45,7 +45,7 @@ type lesson struct {
 }
 
 // add adds a part of n rows, or times that much of the common start.
-func (l *lessons) add(f *Fit, n int64, times float64) {
+func (l *partParameters) add(f *Fit, n int64, times float64) {
 	l.correlated = l.correlated || len(f.Correlations) > 0
 	l.gaps(f)
 	for k := range f.Learnt {
@@ -97,7 +97,7 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 }
 
 // gaps records how f has learnt from rows that lack a number of an interaction.
-func (l *lessons) gaps(f *Fit) {
+func (l *partParameters) gaps(f *Fit) {
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		if c.Parts == "" || c.Missing == 0 {
@@ -113,7 +113,7 @@ func (l *lessons) gaps(f *Fit) {
 	}
 }
 
-func (l *lesson) typicalOf(own *Learnt, n int64, times float64) {
+func (l *partParameter) typicalOf(own *Learnt, n int64, times float64) {
 	l.parts += times
 	if !(own.SD > 0) {
 		l.vague += math.Abs(times)
@@ -124,7 +124,7 @@ func (l *lesson) typicalOf(own *Learnt, n int64, times float64) {
 	}
 }
 
-func (l *lessons) merge(o *lessons) {
+func (l *partParameters) merge(o *partParameters) {
 	l.deviation.merge(&o.deviation)
 	l.shape.merge(&o.shape)
 	l.priors, l.moving = max(l.priors, o.priors), max(l.moving, o.moving)
@@ -143,14 +143,14 @@ func union(a, b map[string]bool) map[string]bool {
 }
 
 // meet records that a part has the value x.
-func (l *lesson) meet(x float64) {
+func (l *partParameter) meet(x float64) {
 	l.mixed = l.mixed || l.met && l.value != x
 	if !l.met {
 		l.met, l.value = true, x
 	}
 }
 
-func (l *lesson) merge(o *lesson) {
+func (l *partParameter) merge(o *partParameter) {
 	if l.mixed = l.mixed || o.mixed; o.met {
 		l.meet(o.value)
 	}
@@ -178,7 +178,7 @@ var ErrPartCorrelated = fmt.Errorf("parts with correlated columns, whose covaria
 
 // note records in f what this many parts have learnt, which began with from.
 // Errors: ErrPartPriors, ErrPartCorrelated.
-func (l lessons) note(f *Fit, parts int64, from *Fit) error {
+func (l partParameters) note(f *Fit, parts int64, from *Fit) error {
 	if from == nil && parts > 1 {
 		switch {
 		case l.priors > 0:
@@ -202,7 +202,7 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 			f.Keep(KeptFilledOf(f.Columns[k].Name), 1, 0)
 		}
 	}
-	all := func(l *lesson, name string) bool { // whether all parts learnt it
+	all := func(l *partParameter, name string) bool { // whether all parts learnt it
 		if _, _, ok := from.Kept(name); ok {
 			return l.parts == 1
 		}
@@ -241,7 +241,7 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 
 // excess is by how much the evidences of the parts, each at its own dispersion D, exceed that at
 // the common one: ½ (Σν log ΣνD/Σν - Σν log D).
-func (l *lesson) excess() float64 {
+func (l *partParameter) excess() float64 {
 	if d := 0.5 * (l.weight*math.Log(l.sum/l.weight) - l.logs); l.vague == 0 && d > 0 && special.Finite(d) {
 		return d
 	}
@@ -250,12 +250,12 @@ func (l *lesson) excess() float64 {
 
 // unequal is the note on parts whose dispersions, or shapes, differ; f is their product, with the
 // common one.
-func (l *lessons) unequal(f *Fit) string {
+func (l *partParameters) unequal(f *Fit) string {
 	return Join(l.deviation.apart.noises(f.Dispersion), l.shape.apart.shapes(f.Shape))
 }
 
 // of is the common value of all parts if they have one, else x.
-func (l *lesson) of(x float64) float64 {
+func (l *partParameter) of(x float64) float64 {
 	if l.mixed {
 		return x
 	}

@@ -22,11 +22,11 @@ type Merger struct {
 	from   *Fit
 	sums   []mergeSum // by feature
 	k      int64
-	given  bool        // prior variances of columns of levels were given
-	cols   []FitColumn // of a part; nil if none records any
-	noise  noises      // of the parts, without from
-	learnt lessons     // of the parts, without from
-	said   remarks     // of the parts
+	given  bool           // prior variances of columns of levels were given
+	cols   []FitColumn    // of a part; nil if none records any
+	noise  noises         // of the parts, without from
+	learnt partParameters // of the parts, without from
+	said   remarks        // of the parts
 
 	// joint are the parts with a covariance; the fields above summarise the others.
 	joint []*Fit

@@ -837,8 +837,8 @@ func (p *Problem) Rows(i int) float64 {
 	return p.Count[i]
 }
 
-// Weighs is the number of rows that row i counts as: its weight, which may be 0.
-func (p *Problem) Weighs(i int) float64 {
+// RowWeight is the number of rows that row i counts as: its weight, which may be 0.
+func (p *Problem) RowWeight(i int) float64 {
 	if p.Weight == nil {
 		return p.Rows(i)
 	}

@@ -93,7 +93,7 @@ func (p *Problem) alike() *Problem {
 		if y != 0 && y != n {
 			return nil
 		}
-		q.Y[i], q.Weight[i], q.Count[i] = y/n, p.Weighs(i), n*p.Rows(i)
+		q.Y[i], q.Weight[i], q.Count[i] = y/n, p.RowWeight(i), n*p.Rows(i)
 	}
 	return &q
 }

@@ -208,10 +208,10 @@ func (p *Problem) MeanSquares() []float64 {
 	}
 	square, n := make([]float64, p.P), 0.0
 	for i := range p.N {
-		n += p.Weighs(i)
+		n += p.RowWeight(i)
 	}
 	for i := range p.N {
-		w := p.Weighs(i)
+		w := p.RowWeight(i)
 		if !(w > 0) {
 			continue
 		}

@@ -167,7 +167,7 @@ func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, 
 			p.unknown = append(p.unknown, kernels.Related{Name: []byte(name), X: unseen[name].x})
 		}
 	}
-	variance += f.Together(p.unknown, variance)
+	variance += f.CorrelatedVariance(p.unknown, variance)
 	if len(p.at) > 0 {
 		variance += p.fits.spread.Variance(p.at, p.val, &p.room)
 	}

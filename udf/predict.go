@@ -209,7 +209,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 func (p *predictor) fillMissing(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
 	own := false
 	for k, x := range xs {
-		void := p.found[fs[k]].at == missing && f.Void(p.dict.Name(fs[k]))
+		void := p.found[fs[k]].at == missing && f.IgnoresIndicator(p.dict.Name(fs[k]))
 		if x == x && !void {
 			continue
 		}
@@ -283,7 +283,7 @@ func (p *predictor) gaussian(i int, anew bool) (mean, variance float64, ok bool,
 			p.unknown = append(p.unknown, kernels.Related{Name: p.dict.Name(id), X: v})
 		}
 	}
-	variance += f.Together(p.unknown, variance)
+	variance += f.CorrelatedVariance(p.unknown, variance)
 	if joint {
 		variance += p.fits.spread.Variance(p.at, p.val, &p.room)
 	}

@@ -114,7 +114,7 @@ func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, er
 	}
 	if p.Drifts {
 		f.rest.drifted = make([][]float64, len(p.Rates))
-		f.unborn(len(f.w))
+		f.growDrift(len(f.w))
 	}
 	return f, &s.state, nil
 }
@@ -253,13 +253,13 @@ func (f *factors) Grow(d *kernels.Dict) error {
 		}
 	}
 	if f.plan.Drifts {
-		f.unborn(n)
+		f.growDrift(n)
 	}
 	return nil
 }
 
-// unborn allocates the drift of n features.
-func (f *factors) unborn(n int) {
+// growDrift allocates the drift of n features.
+func (f *factors) growDrift(n int) {
 	r := f.rest
 	for len(r.touched) < n {
 		r.touched = append(r.touched, math.NaN())

@@ -728,7 +728,7 @@ func (t *tied) driftLeaf(k int, to float64) {
 		}
 		t.count(i, k, -1)
 		if m.Forgets() {
-			b.Temper(k, math.Pow(m.Forgetting, dt), p.Mean, p.Variance)
+			b.DiscountLeaf(k, math.Pow(m.Forgetting, dt), p.Mean, p.Variance)
 		} else {
 			b.Widen(k, t.rate(i, t.owner[k])*dt)
 		}

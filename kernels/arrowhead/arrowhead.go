@@ -713,9 +713,9 @@ func (b *Belief) SetLeaf(k int, alpha, q float64, h []float64) {
 // Widen adds to the variance of leaf k given the block.
 func (b *Belief) Widen(k int, add float64) { b.at(k)[1] = math.Min(b.at(k)[1]+add, math.MaxFloat64) }
 
-// Temper multiplies the precision of leaf k given the block by λ and adds 1-λ times that of its
+// DiscountLeaf multiplies the precision of leaf k given the block by λ and adds 1-λ times that of its
 // prior N(m, v), independent of the block. The block does not change.
-func (b *Belief) Temper(k int, lambda, m, v float64) {
+func (b *Belief) DiscountLeaf(k int, lambda, m, v float64) {
 	l := b.at(k)
 	q := 1 / (lambda/l[1] + (1-lambda)/v)
 	f := lambda * q / l[1]

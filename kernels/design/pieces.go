@@ -79,7 +79,7 @@ func (s *pieces) row(i int) []float64 {
 	k := s.piece(i)
 	from := (i - s.first[k]) * s.p
 	v := s.values[k][from : from+s.p : from+s.p]
-	if s.asTheyAre() {
+	if s.isRaw() {
 		return v
 	}
 	x := make([]float64, s.p)
@@ -100,12 +100,12 @@ func (s *pieces) value(i, j int) float64 {
 	return v
 }
 
-// asTheyAre reports whether the values are X.
-func (s *pieces) asTheyAre() bool { return s.by == nil && s.entry == nil }
+// isRaw reports whether the values are X.
+func (s *pieces) isRaw() bool { return s.by == nil && s.entry == nil }
 
 // write sets x to the rows of X whose values are v.
 func (s *pieces) write(x, v []float64) {
-	if s.asTheyAre() {
+	if s.isRaw() {
 		copy(x, v)
 		return
 	}
@@ -143,7 +143,7 @@ func (s *pieces) block(lo, hi int, buf []float64) dense.Block {
 	if whole {
 		next = s.values[k][to:]
 	}
-	if whole && s.asTheyAre() {
+	if whole && s.isRaw() {
 		return dense.Block{X: s.values[k][from:to], Stride: s.p, Next: next}
 	}
 	x := buf[:(hi-lo)*s.p]

@@ -139,7 +139,7 @@ func (m *model) tie() {
 	}
 	unseen := func(feature string) bool {
 		_, known := m.place[feature]
-		return !known && !m.fit.Void([]byte(feature))
+		return !known && !m.fit.IgnoresIndicator([]byte(feature))
 	}
 	for _, c := range m.fit.Correlations {
 		t := tie{a: at(c.A), b: at(c.B)}
@@ -190,7 +190,7 @@ func (m *model) fill(c *column, used map[string]bool) {
 	isNull := c.name + kernels.IsNull
 	_, known := m.place[isNull]
 	used[isNull] = true
-	if m.fit.Columns != nil && !c.open && (known || !m.fit.Void([]byte(isNull))) {
+	if m.fit.Columns != nil && !c.open && (known || !m.fit.IgnoresIndicator([]byte(isNull))) {
 		c.null = m.of(isNull)
 	}
 	if c.number {

@@ -173,7 +173,7 @@ func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float
 		within, cancel = stop.WithLimit(ctx, p.Stop.Limit()/3)
 		defer cancel()
 	}
-	p, exact = p.Apart(), exact.Apart()
+	p, exact = p.WithoutCentring(), exact.WithoutCentring()
 	learnt, e, err := learnBy(within, exact, start, bare)
 	if bare && errors.Is(err, stop.ErrTimeLimit) {
 		return nil, nil, nil
@@ -264,7 +264,7 @@ func learnBy(ctx context.Context, p *kernels.Problem, start []float64, bare bool
 		loose = 0
 	}
 	if hessian == "arrow" {
-		p = p.Apart()
+		p = p.WithoutCentring()
 	}
 	q, sc, err := p.Standardize(loose)
 	if err != nil {

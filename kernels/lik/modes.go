@@ -104,7 +104,7 @@ func tiltModes[S bumpy](sh S, a anchor, v, drop, other float64, valley func() fl
 		return gap + d*(a.resid+half*d)
 	}
 	if other == 0 || !(f(other) > -drop) {
-		if t, ok := hermite(sh, a, v, near(sh, a)); ok {
+		if t, ok := hermite(sh, a, v, hermiteScale(sh, a)); ok {
 			return t
 		}
 		if even(sh, a, v, drop, &s) {
@@ -149,8 +149,8 @@ func reach(f func(float64) float64, d0, step, limit, drop float64) float64 {
 	return math.Abs(hi)
 }
 
-// near is the scale that hermite asks for: half of how far singularities are from the real line.
-func near[S bumpy](sh S, a anchor) float64 {
+// hermiteScale is the scale that hermite asks for: half of how far singularities are from the real line.
+func hermiteScale[S bumpy](sh S, a anchor) float64 {
 	_, most := sh.strip(hermiteRule[1][0] * a.tau)
 	return math.Sqrt(0.5) * most
 }

@@ -27,7 +27,7 @@ func TestEven(t *testing.T) {
 			taken++
 			closeTilted(t, "trapezoid", rule.tiltedFree(a, v), want, v)
 		}
-		if rule, ok := hermite(sh, a, v, near(sh, a)); ok {
+		if rule, ok := hermite(sh, a, v, hermiteScale(sh, a)); ok {
 			narrow++
 			closeTilted(t, "Gauss-Hermite", rule.tiltedFree(a, v), want, v)
 		}

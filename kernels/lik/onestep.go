@@ -21,8 +21,8 @@ type OneStep struct {
 
 const mostFar = 16
 
-// meet adds a row whose distribution has the standardised cumulants k3, squared, k4 and k6.
-func (f *OneStep) meet(o Obs, mean, c, spread, k3, k4, k6 float64) {
+// add adds a row whose distribution has the standardised cumulants k3, squared, k4 and k6.
+func (f *OneStep) add(o Obs, mean, c, spread, k3, k4, k6 float64) {
 	if !(o.Weight > 0) || !(c > 0) || !(spread < maxDispersion) || !(c < maxDispersion) {
 		return
 	}
@@ -49,7 +49,7 @@ func (f *OneStep) meetTrials(l binomial, o Obs, m, v float64) {
 	s := ((low-p)*(low-p) + 4*(mid-p)*(mid-p) + (high-p)*(high-p)) / 6
 	q := p*(1-p) - s
 	c := o.Trials * q
-	f.meet(o, o.Trials*p, c, o.Trials*o.Trials*s, (1-4*q)/c, (1-6*q)/c, (1-30*q+120*q*q)/(c*c))
+	f.add(o, o.Trials*p, c, o.Trials*o.Trials*s, (1-4*q)/c, (1-6*q)/c, (1-30*q+120*q*q)/(c*c))
 }
 
 // merge adds the rows of o.

@@ -85,7 +85,7 @@ func (d *Overdispersion) met(o Obs, mean, spread float64) {
 	z := e * (e / (mean + spread))
 	d.ratio += o.Weight * z
 	d.square += o.Weight * z * z
-	d.far.meet(o, mean, mean, spread, 1/mean, 1/mean, 1/(mean*mean))
+	d.far.add(o, mean, mean, spread, 1/mean, 1/mean, 1/(mean*mean))
 }
 
 // known returns the information about log r.

@@ -102,7 +102,7 @@ func (n *Names) Entries(f *kernels.Fit, b *kernels.Batch, i int) ([]uint32, []fl
 	}
 	own := false
 	for k, x := range xs {
-		void := n.Belief(fs[k]) < 0 && f.Void(n.dict.Name(fs[k]))
+		void := n.Belief(fs[k]) < 0 && f.IgnoresIndicator(n.dict.Name(fs[k]))
 		if x == x && !void {
 			continue
 		}

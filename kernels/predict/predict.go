@@ -291,7 +291,7 @@ func (s *Scorer) linear(b *kernels.Batch, i int, anew bool) (m, v float64, err e
 			s.unknown = append(s.unknown, kernels.Related{Name: s.dict.Name(f), X: x})
 		}
 	}
-	v += s.Fit.Together(s.unknown, v)
+	v += s.Fit.CorrelatedVariance(s.unknown, v)
 	if joint {
 		v += s.spread.Variance(s.at, s.val, &s.room)
 	}

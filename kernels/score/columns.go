@@ -268,7 +268,7 @@ func (s *Snapshot) read(r *Row, n *named) error {
 		case s.has(name) || s.fit.HashBits > 0:
 		default:
 			_, says, _ := s.columns.find(name)
-			if says == other && !s.columns.features || says == nothing && s.fit.Void(view(name)) {
+			if says == other && !s.columns.features || says == nothing && s.fit.IgnoresIndicator(view(name)) {
 				continue
 			}
 		}

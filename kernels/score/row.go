@@ -317,7 +317,7 @@ func (s *Snapshot) wide(r *Row) (m, v float64) {
 			b.unknown = append(b.unknown, kernels.Related{Name: view(r.Names[id-s.mask-1]), X: x})
 		}
 	}
-	v += s.fit.Together(b.unknown, v)
+	v += s.fit.CorrelatedVariance(b.unknown, v)
 	if s.place != nil {
 		v += s.spread.Variance(b.at, b.val, &b.room)
 	}

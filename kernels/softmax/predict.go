@@ -755,7 +755,7 @@ func (s *Scorer) together(unseen []kernels.Related) {
 	c := len(s.Fit.Classes)
 	for k := range s.mean {
 		if v := &s.cov[k*c+k]; !s.known[k] && len(unseen) > 0 {
-			*v += s.Fit.Together(unseen, *v)
+			*v += s.Fit.CorrelatedVariance(unseen, *v)
 		}
 	}
 }

@@ -22,16 +22,16 @@ import (
 // this, whereas final beliefs cannot be compared with rows that are no longer there.
 type calibration struct{ score, information, square float64 }
 
-func (c *calibration) add(o calibration) {
+func (c *calibration) merge(o calibration) {
 	c.score, c.information, c.square = c.score+o.score, c.information+o.information, c.square+o.square
 }
 
 // calibrates reports whether responses of l have a calibration.
 func calibrates(l lik.Likelihood) bool { t := l.Traits(); return t.Binary || t.Counts && t.LogMean }
 
-// meet adds a row with likelihood l whose predictor was N(m, v) before it came. The rows that a
+// addRow adds a row with likelihood l whose predictor was N(m, v) before it came. The rows that a
 // weight stands for may be alike: the variance is that of one response times the weight squared.
-func (c *calibration) meet(l lik.Likelihood, o lik.Obs, m, v float64) {
+func (c *calibration) addRow(l lik.Likelihood, o lik.Obs, m, v float64) {
 	mean, variance := l.Predict(m, v)
 	if !(variance > 0) || math.IsInf(variance, 1) || math.IsInf(mean, 1) {
 		return
@@ -43,8 +43,8 @@ func (c *calibration) meet(l lik.Likelihood, o lik.Obs, m, v float64) {
 	c.count(a, a*(o.Y-mean), variance)
 }
 
-// meetBinary is meet for a binary response of weight 1 with log predictive probability logZ.
-func (c *calibration) meetBinary(y, logZ float64) {
+// addBinaryRow is meet for a binary response of weight 1 with log predictive probability logZ.
+func (c *calibration) addBinaryRow(y, logZ float64) {
 	p := special.ExpDown(logZ)
 	d := 1 - p // the excess over the expected response
 	if y == 0 {

@@ -20,8 +20,8 @@ func TestCalibrationOfBinary(t *testing.T) {
 			for _, at := range [][2]float64{{-6, 0.5}, {-1, 0.01}, {0, 4}, {1.5, 1}} {
 				o := lik.Obs{Y: y, Weight: 1}
 				var by, want calibration
-				by.meetBinary(y, l.Moments(o, at[0], at[1]).LogZ)
-				want.meet(l, o, at[0], at[1])
+				by.addBinaryRow(y, l.Moments(o, at[0], at[1]).LogZ)
+				want.addRow(l, o, at[0], at[1])
 				tol := kerneltest.Tol{Rel: 1e-6, Abs: 1e-9} // the rules of the two differ
 				kerneltest.Close(t, link+": score", by.score, want.score, tol)
 				kerneltest.Close(t, link+": information", by.information, want.information, tol)

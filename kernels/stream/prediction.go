@@ -81,7 +81,7 @@ func (s *State) asNow() lik.Likelihood {
 // multiplied by lambda.
 func (s *State) widened(b *kernels.Batch, v, lambda float64) float64 {
 	fs, xs := b.Entries(0)
-	fs, xs, _ = s.tell(fs, xs, false)
+	fs, xs, _ = s.standardiseRow(fs, xs, false)
 	prior := 0.0
 	for e, id := range fs {
 		x := xs[e]

@@ -49,11 +49,11 @@ type Plan struct {
 	noise      bool   // the noise of the rows is learnt
 	unitNoise  bool   // the noise is 1 in the unit of the responses
 	slow       bool
-	answers    answers
-	calibrates bool          // the course compares the number of events or counts with its expectation
+	answers    likelihoodTraits
+	calibrates bool          // the summary compares the number of events or counts with its expectation
 	predicts   bool          // log Z of a row of weight 1 is the log probability of its binary response
 	linear     bool          // log Z is that of innovations, with the likelihood's own noise
-	begins     int64         // rows before a course, including those of a fit continued
+	begins     int64         // rows before a summary, including those of a fit continued
 	names      *kernels.Dict // the features that the model names
 	head       kernels.Fit   // the fields that are the same in all fits
 	levels     bool          // the fit continued has prior variances of columns of levels
@@ -91,11 +91,11 @@ type State struct {
 	told         int64 // rows of weight above 0
 	late, cut    int64
 	merged       int32
-	sure         int32      // steps that were Sure, at most MaxInt32
-	course       *course    // nil before Plan.begins rows
-	fixed        *lik.Fixed // nil if the parameters are learnt, and before Plan.begins rows
-	seen         bool       // a row has come
-	counts       bool       // determined has run
+	sure         int32            // steps that were Sure, at most MaxInt32
+	responses    *responseSummary // nil before Plan.begins rows
+	fixed        *lik.Fixed       // nil if the parameters are learnt, and before Plan.begins rows
+	seen         bool             // a row has come
+	counts       bool             // determined has run
 	copied       bool
 	moved        bool // units have changed
 }
@@ -103,7 +103,7 @@ type State struct {
 // member is the part of a State that belongs to one belief of the bank.
 type member struct {
 	logZ     float64
-	score    float64 // log predictive density of the rows of the course
+	score    float64 // log predictive density of the rows of the summary
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) seen in a merge
 	learning *learning
 	counts   *spread // nil for families other than counts
@@ -171,7 +171,7 @@ func New(c Config) (*State, error) {
 // nil, and the likelihood that rows learn, nil for none.
 func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.Learning, err error) {
 	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
-		answers: answersOf(m.Lik), begins: courseBegins, calibrates: calibrates(m.Lik)}
+		answers: likelihoodTraitsOf(m.Lik), begins: responseSummaryBegins, calibrates: calibrates(m.Lik)}
 	n := int64(0) // rows of the fit that is continued
 	if m.Start != nil {
 		n = told(m.Start)
@@ -574,7 +574,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	if s.units != nil {
 		known := 0.0
-		fs, xs, known = s.tell(fs, xs, o.Weight > 0)
+		fs, xs, known = s.standardiseRow(fs, xs, o.Weight > 0)
 		if shift += known; s.units.y != nil {
 			o, up, shift, unit = s.inUnit(o, shift)
 		}
@@ -609,8 +609,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			return s.impossible(o, r)
 		}
 	}
-	if s.course != nil || o.Weight > 0 && s.told >= p.begins {
-		s.onCourse(b.Obs(i), o, s.bank[0].room(&one))
+	if s.responses != nil || o.Weight > 0 && s.told >= p.begins {
+		s.summarise(b.Obs(i), o, s.bank[0].room(&one))
 	}
 	if s.n++; o.Weight > 0 {
 		s.told++
@@ -626,7 +626,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		r, before := c.room(&one), int64(0)
 		logZ := r.t.LogZ - o.Weight*unit
 		c.logZ += logZ
-		if s.course != nil {
+		if s.responses != nil {
 			if p.linear && c.learning == nil {
 				logZ = s.law().Moments(o, r.m, r.v).LogZ - o.Weight*unit
 			}
@@ -714,30 +714,30 @@ func (p *Plan) fixes() bool {
 	return !p.Model.Options.AutoShape
 }
 
-// onCourse adds a response y, which is o in its unit, to the course, which begins with the first
+// summarise adds a response y, which is o in its unit, to the summary, which begins with the first
 // that has weight; r is its update of the first member.
-func (s *State) onCourse(y, o lik.Obs, r *met) {
+func (s *State) summarise(y, o lik.Obs, r *met) {
 	p := s.plan
 	if y.Weight > 0 && s.told >= p.begins {
-		if s.course == nil {
-			if s.course = (&course{}); p.fixes() {
+		if s.responses == nil {
+			if s.responses = (&responseSummary{}); p.fixes() {
 				s.fixed = lik.NewFixed(p.Model.Lik)
 			}
 		}
-		s.course.see(y, &p.answers)
+		s.responses.add(y, &p.answers)
 		switch {
 		case p.Drifts || !p.calibrates:
 		case p.predicts && o.Weight == 1:
-			s.course.meetBinary(o.Y, r.t.LogZ)
+			s.responses.addBinaryRow(o.Y, r.t.LogZ)
 		default:
 			l := p.Model.Lik
 			if c := s.bank[0].counts; c != nil && c.sized != nil {
 				l = c.sized
 			}
-			s.course.meet(l, o, r.m, r.v)
+			s.responses.addRow(l, o, r.m, r.v)
 		}
 	}
-	if s.fixed != nil && s.course != nil {
+	if s.fixed != nil && s.responses != nil {
 		s.fixed.Observe(s.law(), o, r.m, r.v)
 	}
 }
@@ -878,9 +878,9 @@ func (s *State) CloneTo(old *State) *State {
 	*c = *s
 	c.form, c.dict, c.units, c.means, c.fixed = form, d, s.units.clone(was.units), s.means.clone(), s.fixed.Clone()
 	c.counted = s.counted.CloneTo(was.counted)
-	if s.course != nil {
-		own := *s.course
-		c.course = &own
+	if s.responses != nil {
+		own := *s.responses
+		c.responses = &own
 	}
 	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
@@ -904,8 +904,8 @@ func (s *State) Size() int64 {
 	if len(s.bank) > 1 || s.plan.Learns || s.bank[0].counts != nil {
 		n += 200 * int64(len(s.bank))
 	}
-	if s.course != nil {
-		n += courseSize
+	if s.responses != nil {
+		n += responseSummarySize
 	}
 	n += s.fixed.Size()
 	return n
@@ -1053,7 +1053,7 @@ func (s *State) join(src *State, g *Merging) {
 	if both && s.plan.Model.Options.AutoPrior && s.told >= LearnsFrom {
 		s.learnPriors()
 	}
-	s.course = merged(s.course, src.course)
+	s.responses = merged(s.responses, src.responses)
 	if s.fixed == nil {
 		s.fixed = src.fixed.Clone()
 	} else if src.fixed != nil {
@@ -1291,7 +1291,7 @@ func (s *State) summary(f *kernels.Fit) {
 	if start := p.Model.Start; s.n > 0 && s.told == 0 && (start == nil || start.N == 0) {
 		f.Say(kernels.WeightlessNote)
 	}
-	f.Say(s.course.says(f, p, b.score))
+	f.Say(s.responses.says(f, p, b.score))
 	f.Say(s.scaleNote(f))
 	f.Say(s.priorsNote())
 	f.Say(kernels.SkippedNote(f.Skipped))
@@ -1361,7 +1361,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
+	if _, bad := s.responses.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))

@@ -371,9 +371,9 @@ func due(n int64, old, now Unit) bool {
 	return n <= freeze || q > 2 || q < 0.5
 }
 
-// tell returns a row in the units in force, after the changes that it makes to them, and the
+// standardiseRow returns a row in the units in force, after the changes that it makes to them, and the
 // contribution of known weights in the original unit of the responses.
-func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float64, float64) {
+func (s *State) standardiseRow(fs []uint32, xs []float64, counts bool) ([]uint32, []float64, float64) {
 	u := s.units
 	if len(u.at) < s.dict.Len() {
 		s.number()
@@ -775,7 +775,7 @@ func (s *State) linearIn(b *kernels.Batch, mean, variance []float64) error {
 	}
 	for i := range b.Len() {
 		fs, xs := b.Entries(i)
-		fs, xs, shift := s.tell(fs, xs, false)
+		fs, xs, shift := s.standardiseRow(fs, xs, false)
 		for e, id := range fs {
 			told.Add(id, xs[e])
 		}

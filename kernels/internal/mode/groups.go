@@ -106,7 +106,7 @@ func responses(p *kernels.Problem) iter.Seq2[float64, float64] {
 	b, located := p.Batch(), p.Lik.Traits().Located
 	return func(yield func(y, rows float64) bool) {
 		for i, y := range p.Y {
-			rows := p.Weighs(i)
+			rows := p.RowWeight(i)
 			if !(rows > 0) {
 				continue
 			}
@@ -186,7 +186,7 @@ func RelativeDeviation(p *kernels.Problem) float64 {
 	mean, square, n := 0.0, 0.0, 0.0
 	for i, y := range p.Y { // Welford
 		x := math.Log(y) - b.Shift(i)
-		rows := p.Weighs(i)
+		rows := p.RowWeight(i)
 		if !(rows > 0) {
 			continue
 		}

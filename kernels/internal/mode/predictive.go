@@ -58,7 +58,7 @@ func Events(p *kernels.Problem) Predictor {
 	var rows []int
 	times := make([]float64, p.N)
 	for i := range times {
-		if times[i] = p.Weighs(i); t.Trials && p.Trials != nil {
+		if times[i] = p.RowWeight(i); t.Trials && p.Trials != nil {
 			times[i] *= p.Trials[i]
 		}
 		if times[i] > 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// course summarises the responses in the order they came: whether the filter predicted them better
+// responseSummary summarises the responses in the order they came: whether the filter predicted them better
 // than their own mean does, and whether equal ones came in long runs, which ruins one pass. It
 // begins after courseBegins rows: few rows show nothing, and small groups are spared the memory.
 // Cost: about ten additions a row.
-type course struct {
+type responseSummary struct {
 	n, pairs      float64    // rows, and pairs of successive rows
 	first, last   float64    // responses; the sums below use y - first
 	power         [5]float64 // sums of the powers of y - first
@@ -24,27 +24,27 @@ type course struct {
 	calibration
 }
 
-// courseSize is the memory of a course in bytes.
-const courseSize = 184
+// responseSummarySize is the memory of a summary in bytes.
+const responseSummarySize = 184
 
-// courseBegins is the number of rows before the course.
-const courseBegins = 8
+// responseSummaryBegins is the number of rows before the summary.
+const responseSummaryBegins = 8
 
-// answers are the properties of a likelihood that a course needs.
-type answers struct {
+// likelihoodTraits are the properties of a likelihood that a summary needs.
+type likelihoodTraits struct {
 	binary, trials bool
 	constant       lik.Constant // nil if the mean alone has no score
 	keeper         lik.Keeper   // constant, if it needs a term of each row
 }
 
-func answersOf(l lik.Likelihood) answers {
+func likelihoodTraitsOf(l lik.Likelihood) likelihoodTraits {
 	t, c := l.Traits(), lik.ConstantOf(l)
 	k, _ := c.(lik.Keeper)
-	return answers{t.Binary, t.Trials, c, k}
+	return likelihoodTraits{t.Binary, t.Trials, c, k}
 }
 
-// see adds a row.
-func (c *course) see(o lik.Obs, of *answers) {
+// add adds a row.
+func (c *responseSummary) add(o lik.Obs, of *likelihoodTraits) {
 	y := o.Y
 	if of.binary && y == 1 && (c.n == 0 || c.last != 1) {
 		c.runs++
@@ -75,8 +75,8 @@ func (c *course) see(o lik.Obs, of *answers) {
 	c.wq += o.Weight * d * d
 }
 
-// from returns the course relative to another first response, except for the ends of product.
-func (c course) from(first float64) course {
+// from returns the summary relative to another first response, except for the ends of product.
+func (c responseSummary) from(first float64) responseSummary {
 	e, p := c.first-first, c.power
 	c.first = first
 	c.power[1] = p[1] + c.n*e
@@ -89,8 +89,8 @@ func (c course) from(first float64) course {
 	return c
 }
 
-// merged returns the course of both, nil if neither has one.
-func merged(c, o *course) *course {
+// merged returns the summary of both, nil if neither has one.
+func merged(c, o *responseSummary) *responseSummary {
 	if c == nil || o == nil || o.n == 0 {
 		if c == nil && o != nil {
 			own := *o
@@ -109,7 +109,7 @@ func merged(c, o *course) *course {
 	c.n, c.pairs, c.runs, c.product = c.n+t.n, c.pairs+t.pairs, c.runs+t.runs, c.product+t.product
 	c.w, c.wy, c.wd, c.wq = c.w+t.w, c.wy+t.wy, c.wd+t.wd, c.wq+t.wq
 	c.trials, c.known, c.last = c.trials+t.trials, c.known+t.known, t.last
-	c.add(t.calibration)
+	c.merge(t.calibration)
 	return c
 }
 
@@ -117,7 +117,7 @@ func merged(c, o *course) *course {
 // that under the best constant, less half the log of the rows' weight for each parameter, the cost
 // of learning it as they come. dispersion 0 means that it is learnt, too. ok is false for families
 // without a baseline.
-func (c *course) baseline(of *answers, dispersion float64) (logZ float64, ok bool) {
+func (c *responseSummary) baseline(of *likelihoodTraits, dispersion float64) (logZ float64, ok bool) {
 	if !(c.w > 1) || of.constant == nil {
 		return 0, false
 	}
@@ -137,7 +137,7 @@ const worse = 7
 // order reports whether equal responses came in long runs: neighbours correlate by more than a
 // half, or there are less than half as many runs of ones as in random order, and random orders
 // would show that less than once in a million.
-func (c *course) order(of *answers) bool {
+func (c *responseSummary) order(of *likelihoodTraits) bool {
 	if of.binary {
 		ones := c.power[1]
 		if c.first == 1 {
@@ -193,7 +193,7 @@ const farInnovation = 50
 
 // worse reports whether the rows' mean alone, with log density base, predicts them better than f's
 // filter, whose log density was score.
-func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
+func (c *responseSummary) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
 	if c == nil || innovates(p.rule) && !p.linear { // its noise is measurement noise
 		return 0, false
 	}
@@ -205,8 +205,8 @@ func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is
 	return base, ok && score < base-worse
 }
 
-// says returns the notes on a course over whose rows f's filter had the log density score.
-func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
+// says returns the notes on a summary over whose rows f's filter had the log density score.
+func (c *responseSummary) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 	if base, bad := c.worse(f, p, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}

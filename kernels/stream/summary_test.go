@@ -12,20 +12,20 @@ import (
 
 var others, binary, trialled, counted, normal, positive = of("studentt"), of("bernoulli"), of("binomial"), of("poisson"), of("gaussian"), of("gamma")
 
-// of is what a course asks of a family, of shape 3.
-func of(family string) *answers {
+// of is what a summary asks of a family, of shape 3.
+func of(family string) *likelihoodTraits {
 	l, err := lik.New(family, "", lik.Params{Dispersion: 1, Shape: 3})
 	if err != nil {
 		panic(err)
 	}
-	a := answersOf(l)
+	a := likelihoodTraitsOf(l)
 	return &a
 }
 
-func courseOf(ys []float64, trials float64, of *answers) *course {
-	c := &course{}
+func courseOf(ys []float64, trials float64, of *likelihoodTraits) *responseSummary {
+	c := &responseSummary{}
 	for _, y := range ys {
-		c.see(lik.Obs{Y: y, Weight: 1, Trials: trials}, of)
+		c.add(lik.Obs{Y: y, Weight: 1, Trials: trials}, of)
 	}
 	return c
 }
@@ -35,7 +35,7 @@ func courseOf(ys []float64, trials float64, of *answers) *course {
 func TestOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	draws := map[string]struct {
-		of   *answers
+		of   *likelihoodTraits
 		draw func() float64
 	}{
 		"even":    {binary, func() float64 { return float64(r.IntN(2)) }},
@@ -148,7 +148,7 @@ func TestBaseline(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		of   *answers
+		of   *likelihoodTraits
 		ys   []float64
 		want float64
 		near float64
