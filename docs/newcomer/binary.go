@@ -8,24 +8,29 @@ import (
 
 var binary = Part{
 	Name: "binary", Title: "Sets with a binary response",
-	Text: "`bglm_fit(y, x)` without any option, x a STRUCT of all columns (or the set's list of features), five folds: the mean log loss of rows that the fit had not seen, " +
-		"beside scikit-learn's `LogisticRegression` at C = 1 and at the C that three inner folds choose, on numbers that are centred and scaled and levels that are one-hot " +
-		"(lists of features: scaled, and as they are; the better one counts). The difference is to the better of them, with its paired standard error; the aim is to be no " +
-		"worse by more than that, and never above the base rate. ECE is the expected calibration error over 15 bins.",
+	Text: "`bglm_fit(y, x)` without options compared with scikit-learn's `LogisticRegression`, by five-fold cross-validation. x is a STRUCT of all columns, or the data set's\n" +
+		"list of features.\n\n" +
+		"- *C = 1* and *C by CV*: held-out log loss of scikit-learn, at C = 1 and at the C that three inner folds choose. Numbers are centred and scaled, and levels are\n" +
+		"  one-hot encoded. Lists of features are fitted scaled and as they are (*as it is* below), and the better result counts.\n" +
+		"- *bglm_fit*: held-out log loss of bglm.\n" +
+		"- *difference*: bglm's loss minus the better of scikit-learn's, with the paired standard error.\n" +
+		"- *ECE*: expected calibration error over 15 bins.\n\n" +
+		"The aim is a difference of at most one standard error, and never a loss above the base rate's.",
 	Run: func(c *Context) (*Table, error) { return c.binaryTable(binarySets, "") },
 }
 
 var separated = Part{
 	Name: "separated", Title: "Separated classes",
-	Text: "A class of wine or iris against the others, in the same way: rows that weights tell apart without an error, or nearly, so that they say of weights that these are large, and not how large. " +
-		"Folds choose a C with next to no regularisation there, and have luck with it; the aim is to be no worse than C = 1, which the difference is to.",
+	Text: "One class of wine or iris against the others, evaluated in the same way. The features separate the classes without an error, or nearly so: the data show that the\n" +
+		"weights are large, but not how large. Cross-validation chooses a C with almost no regularisation, which happens to predict well here. The aim is therefore to be no\n" +
+		"worse than C = 1, and *difference* is the difference to C = 1.",
 	Run: func(c *Context) (*Table, error) { return c.binaryTable(separatedSets, "C = 1") },
 }
 
 // binaryTable has a line for each of the sets; beside is the name that the peers begin with which they
 // are held against, "" for all.
 func (c *Context) binaryTable(sets []set, beside string) (*Table, error) {
-	t := &Table{Head: []string{"set", "rows", "base rate", "C = 1", "C by CV", "bglm_fit", "difference", "ECE of theirs", "ECE of ours", "method and status"}}
+	t := &Table{Head: []string{"data set", "rows", "base rate", "C = 1", "C by CV", "bglm_fit", "difference", "ECE, scikit-learn", "ECE, bglm", "method and status"}}
 	s, err := open()
 	if err != nil {
 		return nil, err
@@ -80,7 +85,7 @@ func (c *Context) binaryLine(s *session, d *set, beside string, t *Table) error 
 		diff, se := paired(loss, logLosses(f.y, best.p))
 		difference, ece = fmt.Sprintf("%+.4f ± %.4f", diff, se), calibrationError(f.y, best.p)
 		if !(diff <= se) {
-			t.miss(d.name, "log loss %s, %s of scikit-learn's %s", number(mean(loss)), difference, best.name)
+			t.miss(d.name, "log loss %s, difference %s to scikit-learn's %s", number(mean(loss)), difference, best.name)
 		}
 	}
 	if !(mean(loss) <= baseLoss) {
@@ -94,10 +99,12 @@ func (c *Context) binaryLine(s *session, d *set, beside string, t *Table) error 
 
 var streams = Part{
 	Name: "streams", Title: "One pass",
-	Text: "`bglm_adf(y, x)` without any option, on the same rows and folds: in random order the log loss is to be within 2 % of `bglm_fit`'s on nine sets of ten; in the order of the " +
-		"file, where that is worse, the status is to say so. Both learn prior variances. `bglm_ep(y, x)` keeps the rows under the prior variance 1.",
+	Text: "`bglm_adf(y, x)` without options on the same rows and folds, with the rows in random order and in the order of the file. `bglm_ep(y, x)`, which keeps the rows, is\n" +
+		"shown with its prior variance of 1; `bglm_fit` and `bglm_adf` learn prior variances. Ratios are to the log loss of `bglm_fit`.\n\n" +
+		"There are two aims. In random order, the log loss is within 2 % of `bglm_fit`'s, or better, on nine data sets of ten. In file order, the status names a problem if\n" +
+		"the log loss is more than 2 % above.",
 	Run: func(c *Context) (*Table, error) {
-		t := &Table{Head: []string{"set", "base rate", "bglm_fit", "bglm_ep, prior variance 1", "ratio", "bglm_adf, random order", "ratio", "bglm_adf, order of the file", "ratio", "its status"}}
+		t := &Table{Head: []string{"data set", "base rate", "bglm_fit", "bglm_ep, prior variance 1", "ratio", "bglm_adf, random order", "ratio", "bglm_adf, file order", "ratio", "status in file order"}}
 		s, err := open()
 		if err != nil {
 			return nil, err
@@ -121,9 +128,9 @@ var streams = Part{
 			}
 		}
 		if sets > 0 {
-			t.Notes = append(t.Notes, fmt.Sprintf("In random order %d of %d sets are within 2 %% of bglm_fit. Under a prior variance of 1 bglm_ep, with its rows, is on %d, and the stream on %d of those.", near, sets, could, both))
+			t.Notes = append(t.Notes, fmt.Sprintf("In random order, `bglm_adf` is within 2 %% of `bglm_fit`, or better, on %d of %d data sets. `bglm_ep` under a prior variance of 1 is on %d, and `bglm_adf` on %d of those.", near, sets, could, both))
 			if 10*near < 9*sets && c.Sets == "" {
-				t.miss("all sets", "in random order %d of %d sets are within 2 %% of bglm_fit", near, sets)
+				t.miss("all sets", "in random order %d of %d data sets are within 2 %% of bglm_fit", near, sets)
 			}
 		}
 		return t, nil
@@ -160,7 +167,7 @@ func (c *Context) streamLine(s *session, d *set, t *Table) (stream, kept bool, e
 	if f := fits[3]; f != nil {
 		row = append(row, f.status())
 		if !(losses[3] <= 1.02*losses[0]) && f.status() == "ok" {
-			t.miss(d.name, "in the order of the file log loss %s instead of %s, and status is ok", number(losses[3]), number(losses[0]))
+			t.miss(d.name, "in file order log loss %s instead of %s, and the status is ok", number(losses[3]), number(losses[0]))
 		}
 	} else {
 		row = append(row, "-")

@@ -265,11 +265,16 @@ func (c *Context) estimates(dir string) (map[string]float64, string, error) {
 
 var variances = Part{
 	Name: "components", Title: "Variance components",
-	Text: "Groups whose variance is learnt, against the exact posterior under the same prior of the deviations (the column says which; coefficients vague): published, or draws by Metropolis' " +
-		"algorithm from the exact marginal likelihood (`kernels/kerneltest/components`). Aims: means within 0.05 of the reference's deviation, deviations within 5 %. Beside them the maximum of the " +
-		"evidence (`integrate: false`), and what lme4 estimates on the same data by restricted (lmer) and plain maximum likelihood (glmer, 25 points). *noise* is the root of the mean of σ².",
+	Text: "Models of groups with learnt variances, compared with the exact posterior. Both have the same prior of the group standard deviations, shown in the table;\n" +
+		"coefficients have vague priors. The exact posterior is published, or sampled by the Metropolis algorithm from the exact marginal likelihood\n" +
+		"(`kernels/kerneltest/components`).\n\n" +
+		"- *error of the mean* is in standard deviations of the exact posterior. The aim is at most 0.05.\n" +
+		"- *error of the sd* is relative. The aim is at most 5 %.\n" +
+		"- *at the maximum* is the estimate that maximises the evidence (`integrate: false`).\n" +
+		"- *lme4* is the estimate on the same data by restricted maximum likelihood (lmer) or maximum likelihood (glmer, 25 quadrature points).\n" +
+		"- *noise* is the square root of the mean of σ².",
 	Run: func(c *Context) (*Table, error) {
-		t := &Table{Head: []string{"data", "prior", "quantity", "bglm_laplace", "exact", "mean off by, deviations", "deviation off by", "at the maximum", "lme4"}}
+		t := &Table{Head: []string{"data", "prior", "quantity", "bglm_laplace", "exact", "error of the mean", "error of the sd", "at the maximum", "lme4"}}
 		s, err := open()
 		if err != nil {
 			return nil, err
@@ -305,10 +310,10 @@ var variances = Part{
 			}
 		}
 		if version != "" {
-			t.Notes = append(t.Notes, "lme4 "+version+"; rats' references but those of the deviations of groups are the BUGS examples', eight schools' are posteriordb's.")
+			t.Notes = append(t.Notes, "lme4 "+version+". The references for rats are those of the BUGS examples, except for the sampled standard deviations of the groups; those for eight schools are posteriordb's.")
 		}
 		if !c.Quick {
-			t.Notes = append(t.Notes, "The means of surgical's and seeds' coefficients are those of the conditional modes, which `third_order: true` moves by what a mode lies off the mean to third order; those of `bglm_ep` are means. In brackets: off by, in deviations, and the deviation off by.")
+			t.Notes = append(t.Notes, "For the coefficients of surgical and seeds, `bglm_laplace` averages conditional modes instead of means. `third_order: true` corrects each mode by its difference to the mean, to third order; `bglm_ep` computes means. The brackets above contain the errors of the mean and of the sd.")
 		}
 		if !c.Quick {
 			return t, manyGroups(s, t)
@@ -329,7 +334,7 @@ func (t *Table) quantity(set, prior, name string, got, want weight, most, theirs
 		t.miss(set+", "+name, "mean %s, exact %s ± %s", number(got.mean), number(want.mean), number(want.sd))
 	}
 	if math.Abs(wide) > 0.05 {
-		t.miss(set+", "+name, "deviation %s, exact %s", number(got.sd), number(want.sd))
+		t.miss(set+", "+name, "sd %s, exact %s", number(got.sd), number(want.sd))
 	}
 }
 
@@ -398,7 +403,7 @@ func (c *Context) componentLines(s *session, d *grouped, dir string, theirs map[
 				t.miss(d.name+", "+name+", "+strings.ToLower(other.what[:1])+other.what[1:], "%s ± %s, exact %s ± %s", number(g.mean), number(g.sd), number(w.mean), number(w.sd))
 			}
 		}
-		t.Notes = append(t.Notes, fmt.Sprintf("%s %s has %s.", other.what, d.name, strings.Join(means, ", ")))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s, %s has %s.", other.what, d.name, strings.Join(means, ", ")))
 	}
 	return nil
 }
@@ -422,9 +427,9 @@ func manyGroups(s *session, t *Table) error {
 		}
 		memory := ""
 		if mb := peak(); mb > 0 && c.y == "y" { // the second finds room that the first has left
-			memory = fmt.Sprintf(" and %.0f MB", mb)
+			memory = fmt.Sprintf(" and %.0f MiB of memory", mb)
 		}
-		t.Notes = append(t.Notes, fmt.Sprintf("100,000 groups of ten rows with a number, %s, all variances learnt, in SQL: %.1f s by the clock, %.1f s of processor time%s (DuckDB's calling thread spins while a worker solves); sd(g) %.3f, made with 0.7.", family, took, used, memory, sd))
+		t.Notes = append(t.Notes, fmt.Sprintf("100,000 groups of ten rows with one number, %s, all variances learnt, in SQL: %.1f s of wall-clock time, %.1f s of processor time (DuckDB's calling thread spins while a worker solves)%s. The learnt sd(g) is %.3f; the rows were simulated with 0.7.", family, took, used, memory, sd))
 		if took > 2 {
 			t.miss("100,000 groups, "+family, "%.1f s, the aim is 2", took)
 		}

@@ -22,12 +22,14 @@ const coverageAim = 0.02
 
 var coverage = Part{
 	Name: "coverage", Title: "Coverage",
-	Text: "How often intervals hold the truth, over simulated data sets of 400 rows: two correlated numbers, a column of eight levels and the intercept, the weights drawn anew " +
-		"for each set from N(0, 1), no option but the family; the gaussian response is 1000 + 250 times the linear predictor and its noise. Predictors are those of the set's first ten rows " +
-		"(`eta_mean` and `eta_variance` of `bglm_predict_dist`), and the aim for them is 2 points; weights are those of `bglm_summary`. How a column's level and the intercept share their sum is known " +
-		"from the prior alone, so that weights are covered too often where the prior is wider than the truth: the intercept's N(0, 10) for all, for gaussian also the unit of the response. " +
-		"Of three classes the predictors are the contrasts of each class between one of the first ten rows and one of the next (`bglm_contrast`). " +
-		"In brackets the Monte-Carlo standard error.",
+	Text: "How often intervals contain the true value, over simulated data sets of 400 rows with two correlated numbers, a column of eight levels and an intercept. The true\n" +
+		"weights of each set are drawn from N(0, 1). Calls have no options except the family. Gaussian responses are 1000 + 250 times the sum of linear predictor and noise.\n\n" +
+		"- *predictors* are those of the first ten rows of a set (`eta_mean` and `eta_variance` of `bglm_predict_dist`). With three classes, they are contrasts of each class\n" +
+		"  between one of the first ten rows and one of the next ten (`bglm_contrast`). The aim is to be within 2 points.\n" +
+		"- *weights* are those of `bglm_summary`. Only the prior determines how a column's levels and the intercept share their sum, so weights are covered too often if the\n" +
+		"  prior is wider than N(0, 1): the intercept's N(0, 10) for all families and, for gaussian, whose response is standardised, the priors of the other weights.\n" +
+		"- *not ok* is the number of fits whose status is not ok, and the most frequent of their statuses.\n\n" +
+		"Monte Carlo standard errors are in brackets.",
 	Run: func(c *Context) (*Table, error) {
 		t := &Table{Head: []string{"family", "call", "data sets", "predictors: 50 %", "80 %", "95 %", "weights: 50 %", "80 %", "95 %", "not ok"}}
 		s, err := open()
@@ -106,7 +108,7 @@ func (c *Context) held(t *Table, call, what string, level, share, se float64) st
 		aim += 3 * se
 	}
 	if !(math.Abs(share-level) <= aim) {
-		t.miss(call, "%.0f %% intervals hold %.1f %% of the %s", 100*level, 100*share, what)
+		t.miss(call, "%.0f %% intervals contain %.1f %% of the %s", 100*level, 100*share, what)
 	}
 	return fmt.Sprintf("%.1f (%.1f)", 100*share, 100*se)
 }

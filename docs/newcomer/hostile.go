@@ -17,9 +17,9 @@ var hostileColumns = []struct{ name, x string }{
 	{"a constant level", "u: u, v: v, g: g, one: 'all'"},
 	{"u twice", "u: u, again: u, v: v, g: g"},
 	{"g twice", "u: u, v: v, g: g, again: g"},
-	{"all NULL, a number", "u: u, v: v, g: g, gone: NULL::DOUBLE"},
+	{"all NULL, numeric", "u: u, v: v, g: g, gone: NULL::DOUBLE"},
 	{"all NULL, text", "u: u, v: v, g: g, gone: NULL::VARCHAR"},
-	{"NULL but for five rows", "u: u, v: v, g: g, gone: CASE WHEN i % 800 = 0 THEN 3.0 END"},
+	{"NULL except in five rows", "u: u, v: v, g: g, gone: CASE WHEN i % 800 = 0 THEN 3.0 END"},
 	{"u times 1e12", "u: u * 1e12, v: v, g: g"},
 	{"u times 1e-12", "u: u * 1e-12, v: v, g: g"},
 	{"u plus 1e9", "u: u + 1e9, v: v, g: g"},
@@ -28,7 +28,7 @@ var hostileColumns = []struct{ name, x string }{
 	{"a DATE of 1,000 days", "u: u, v: v, g: g, day: DATE '2021-05-01' + (i % 1000)::INT"},
 	{"10,000 levels", "u: u, v: v, g: g, level: 'k' || hash(i) % 10000"},
 	{"one value of 1e15 in u", "u: CASE WHEN i = 17 THEN 1e15 ELSE u END, v: v, g: g"},
-	{"u with a tenth NULL", "u: CASE WHEN i % 10 = 3 THEN NULL ELSE u END, v: v, g: g"},
+	{"u NULL in a tenth of the rows", "u: CASE WHEN i % 10 = 3 THEN NULL ELSE u END, v: v, g: g"},
 	{"u in cents, v in thousandths", "u: (100 * (52000 + 21000 * u))::BIGINT, v: v / 1000, g: g"},
 }
 
@@ -47,10 +47,12 @@ var hostileCalls = []struct{ name, call string }{
 
 var hostile = Part{
 	Name: "hostile", Title: "Hostile columns",
-	Text: "Simulated logistic rows, half of them predicted from the other half by each method without an option (the last one factorised), with a column that tables do have: the log loss, " +
-		"where it is right; *said* where it is not but an error or the status says so. Right is no worse than the base rate and within a tenth of the way from the truth's loss to it, and two standard errors.",
+	Text: "Simulated logistic rows with two numbers (u, v), a column of levels (g) and one awkward column, such as real tables have. Each method is fitted to the first half\n" +
+		"of the rows without options (the last one with a factorised posterior) and predicts the second half.\n\n" +
+		"A number is the log loss. It is *right* by the definition above unless the cell says *warned* (not right, and the status says why) or *error*. Numbers in brackets\n" +
+		"refer to the messages below the table.",
 	Run: func(c *Context) (*Table, error) {
-		t := &Table{Head: []string{"column"}}
+		t := &Table{Head: []string{"added or changed column"}}
 		s, err := open()
 		if err != nil {
 			return nil, err

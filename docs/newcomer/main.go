@@ -133,7 +133,7 @@ func (p *Part) markdown(t *Table) string {
 		fmt.Fprintf(&b, "\n%s\n", n)
 	}
 	if len(t.Missed) > 0 {
-		b.WriteString("\nWrong, or short of the aim:\n\n")
+		b.WriteString("\nMissed aims:\n\n")
 		for _, m := range t.Missed {
 			fmt.Fprintf(&b, "- %s: %s\n", m.what, strings.Join(strings.Fields(m.text), " "))
 		}

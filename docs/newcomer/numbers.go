@@ -44,17 +44,25 @@ var responses = []response{
 }
 
 // longleyNote is by `prior_variance: v, standardize: true` for v = 0.1, 1, 10, 100 and 10,000.
-const longleyNote = "longley: 16 rows, six columns that are nearly one, and what differs is a third of its own standard error. With prior variances of 0.1, 1, 10, 100 and 10,000 of standardised " +
-	"columns RMSE is 0.495, 0.416, 0.410, 0.422 and 0.425 (least squares) at log evidences (of the fifteen rows left, on average) of -21.1, -21.3, -25.7, -32.2 and -46.0: the two best known to the evidence, which 0.2 nats tell apart, " +
-	"lie on both sides of least squares, which it holds for e^-25 as likely. bglm_fit averages over them."
+const longleyNote = "longley has 16 rows and six nearly collinear columns, and the difference to least squares is a third of its own standard error. By prior variance, on standardised\n" +
+	"columns:\n\n" +
+	"| prior variance | 0.1 | 1 | 10 | 100 | 10,000 |\n" +
+	"|---|---|---|---|---|---|\n" +
+	"| RMSE | 0.495 | 0.416 | 0.410 | 0.422 | 0.425 (least squares) |\n" +
+	"| log evidence of the fifteen remaining rows, on average | -21.1 | -21.3 | -25.7 | -32.2 | -46.0 |\n\n" +
+	"The evidence hardly distinguishes the two best prior variances (0.2 nats), whose RMSEs lie on both sides of least squares. It considers least squares e^-25 times as\n" +
+	"likely. `bglm_fit` averages over the prior variances."
 
 var numbers = Part{
 	Name: "numbers", Title: "Numbers, counts and classes",
-	Text: "The same with responses of other kinds, no option but the family: `family: 'gaussian'` against least squares, `'poisson'` (with an offset where rows have an exposure) against " +
-		"`PoissonRegressor(alpha=1e-3)`, `bglm_softmax` against `LogisticRegression`. longley leaves one row out at a time. Aims: RMSE at most 1 % above that of least squares; the log loss of " +
-		"counts (of the Poisson law at the predicted mean) and classes no worse by more than its paired standard error; all below the base rate.",
+	Text: "The same comparison for other responses, without options except the family. longley is evaluated by leaving one row out at a time.\n\n" +
+		"- `family: 'gaussian'` against least squares, by RMSE. The aim is at most 1 % above least squares.\n" +
+		"- `family: 'poisson'` against `PoissonRegressor(alpha=1e-3)`, by the log loss of a Poisson distribution with the predicted mean. If rows have an exposure, its\n" +
+		"  logarithm is the offset. The aim is to be no worse by more than the paired standard error.\n" +
+		"- `bglm_softmax` against `LogisticRegression` with C = 1, by log loss and with the same aim.\n\n" +
+		"No loss may be above the base rate's. *difference* is the mean difference of the rows' losses (squared errors for RMSE), with its standard error.",
 	Run: func(c *Context) (*Table, error) {
-		t := &Table{Head: []string{"set", "rows", "loss", "base rate", "peer", "its loss", "bglm", "difference of the mean", "status"}}
+		t := &Table{Head: []string{"data set", "rows", "loss", "base rate", "compared with", "its loss", "bglm", "difference", "method and status"}}
 		s, err := open()
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ type outcome struct {
 const (
 	right     = "right"
 	anError   = "error"
-	said      = "said"
+	said      = "warned"
 	wrongWord = "WRONG"
 )
 

@@ -78,7 +78,7 @@ func (c *Context) wanted(all []set, t *Table) (out []set) {
 		out = append(out, s)
 	}
 	if len(lacking) > 0 {
-		t.Notes = append(t.Notes, "Not run, since the files are not there: "+strings.Join(lacking, ", ")+".")
+		t.Notes = append(t.Notes, "Not run, because the files are missing: "+strings.Join(lacking, ", ")+".")
 	}
 	return out
 }
@@ -86,7 +86,7 @@ func (c *Context) wanted(all []set, t *Table) (out []set) {
 // cut says which rows of a set were taken.
 func (d *set) cut(n int) string {
 	if n == d.rows {
-		return fmt.Sprintf("%d, a sample", n)
+		return fmt.Sprintf("%d (sample)", n)
 	}
 	return fmt.Sprint(n)
 }

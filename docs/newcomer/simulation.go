@@ -56,12 +56,15 @@ const (
 
 var simulation = Part{
 	Name: "simulation", Title: "Simulation-based calibration",
-	Text: "Truths are drawn from the prior, N(0, 1) of every weight, then 200 rows of two numbers and eight levels (logit); the rank of the truth among 127 draws of the joint posterior must be " +
-		"uniform (chi-squared test over 16 bins): of the log likelihood of the data, which a posterior that ignores them fails although its weights pass, and of every weight (the least p of the " +
-		"eleven, times eleven). An engine passes where both are above 0.001. With more levels than the arrowhead's block has room for, truths are drawn from its own prior, which ties the levels of a column. Factorised posteriors and three " +
-		"that are wrong on purpose must be rejected; of the rest, which are approximations, p is only shown.",
+	Text: "Each run draws the true weights from the prior, N(0, 1), and then 200 rows of two numbers and eight levels (logit). If the posterior is right, the rank of the truth\n" +
+		"among 127 draws of the joint posterior is uniform, which a chi-squared test over 16 bins checks for\n\n" +
+		"- the log likelihood of the data, which rejects a posterior that ignores the data even if its weights pass;\n" +
+		"- every weight (the smallest p-value times the number of weights, which is eleven with eight levels).\n\n" +
+		"An engine passes if both p-values are above 0.001. With more levels than the arrowhead's block has room for, truths are drawn from the arrowhead's own prior, which\n" +
+		"ties the levels of a column. Factorised posteriors, and three that are wrong on purpose, must be rejected. Engines without a requirement are approximations, and\n" +
+		"their p-values are for information.",
 	Run: func(c *Context) (*Table, error) {
-		t := &Table{Head: []string{"engine", "data sets", "p, log likelihood", "p, weights", "verdict", "must"}}
+		t := &Table{Head: []string{"engine", "data sets", "p, log likelihood", "p, weights", "verdict", "required"}}
 		for _, e := range engines {
 			n := 500
 			switch {
