@@ -13,17 +13,17 @@ import (
 var tiedSites = Section{
 	Title: "EP with sites that are arrowheads",
 	Source: "The default covariance of bglm_adf, the arrowhead, is closed under products and quotients, so EP's sites can be arrowheads too. This section compares a prototype with the factorised and the full fixed points of bglm_ep " +
-		"on the problems of R1 to R4. In the prototype the intercept and the numbers are in the block, and every indicator is a leaf. Errors of means are in full EP's sds, and \"sd\" is the ratio to full EP's sd.",
+		"on the problems of R1 to R4. In the prototype, the intercept and the numbers are in the block, and every indicator is a leaf. Errors of means are in full EP's sds, and \"sd\" is the ratio to full EP's sd.",
 	Claims: []Claim{
 		tiedClaim("T1", "quine.parquet", "146 counts, 6 indicators and the intercept", quine),
-		tiedClaim("T2", "australian_credit.parquet", "690 rows, 14 attributes as numbers; those of 0 and 1 are leaves", australian),
+		tiedClaim("T2", "australian_credit.parquet", "690 rows, 14 attributes as numbers; those with values 0 and 1 are leaves", australian),
 		tiedClaim("T3", "australian_credit_sparse.parquet", "690 rows, numbers and indicators of all levels, collinear with the intercept", func(c *Context) (*kernels.Problem, error) {
 			return sparseProblem(c, "australian_credit_sparse.parquet", 0)
 		}),
 		tiedClaim("T4", "births_2014_risk44_sparse.parquet", "the first 20,000 births, 44 indicators", func(c *Context) (*kernels.Problem, error) {
 			return sparseProblem(c, "births_2014_risk44_sparse.parquet", 20000)
-		}).fails("sds are nearer, but the means are where the factorised ones are, 0.0066 sds off on average against 0.0065: leaves that meet in rows are tied through the block alone, " +
-			"which is the intercept here. bglm_ep has no covariance 'arrowhead' for that reason: up to 1,000 weights its full covariance is exact"),
+		}).fails("The sds are closer, but the means are not: they are off by 0.0066 sds on average, against 0.0065 for factorised EP. Leaves that occur in the same rows are tied through the block alone, " +
+			"which here is the intercept. For this reason, bglm_ep has no covariance 'arrowhead'; up to 1,000 weights, its full covariance is exact."),
 	},
 }
 
@@ -34,7 +34,7 @@ func (k Claim) fails(why string) Claim {
 
 func tiedClaim(id, file, what string, problem func(*Context) (*kernels.Problem, error)) Claim {
 	return Claim{ID: id, Data: file, Text: what, Slow: id > "T2",
-		Expected: "means no further from full EP's than the factorised ones, sds nearer",
+		Expected: "means no further from full EP's than factorised EP's are, and sds closer",
 		Run: func(c *Context) Found {
 			p, err := problem(c)
 			if err != nil {
@@ -55,10 +55,10 @@ func tiedClaim(id, file, what string, problem func(*Context) (*kernels.Problem, 
 			tied, sweeps, moves := tiedEP(p)
 			f, t := compare(fits[1], fits[0]), compare(tied, fits[0])
 			line := func(name string, g gap) string {
-				return fmt.Sprintf("%s: mean off by at most %.4f, %.4f on average, sd %.2f to %.2f", name, g.worst, g.mean, g.sdMin, g.sdMax)
+				return fmt.Sprintf("%s: error of means at most %.4f, %.4f on average, sd %.2f to %.2f", name, g.worst, g.mean, g.sdMin, g.sdMax)
 			}
 			far := func(g gap) float64 { return max(math.Abs(math.Log(g.sdMin)), math.Abs(math.Log(g.sdMax))) }
-			return Found{line("factorised", f) + "; " + line("arrowhead", t) + fmt.Sprintf("; %d sweeps, the last one moves means by %.1g sds", sweeps, moves),
+			return Found{line("factorised", f) + "; " + line("arrowhead", t) + fmt.Sprintf("; %d sweeps, of which the last moves means by %.1g sds", sweeps, moves),
 				t.worst <= f.worst+1e-6 && t.mean <= f.mean+1e-6 && far(t) < far(f)}
 		}}
 }

@@ -24,41 +24,41 @@ var hennig = Section{
 	Source: "Hennig (2020).",
 	Claims: []Claim{
 		{ID: "H1", Run: supportPoints,
-			Text:     "At the Laplace mode Σ0⁻¹(ŵ - μ0) is Xᵀr, r the gradients of the rows: rows well on their side of the boundary barely matter, those with |f| < 1 are the support points",
-			Expected: "residual at most 1e-8; leaving out the tenth of the rows with the smallest |r| moves probabilities less than a fifth as far as leaving out as many of those with |f| < 1"},
+			Text:     "At the Laplace mode, Σ0⁻¹(ŵ - μ0) is Xᵀr, where r are the gradients of the rows: rows far on the correct side of the boundary barely matter; those with |f| < 1 are the support points",
+			Expected: "residual at most 1e-8; leaving out the tenth of the rows with the smallest |r| moves probabilities less than a fifth as far as leaving out as many rows with |f| < 1"},
 		{ID: "H2", Run: oneMode,
-			Text:     "The log posteriors of logistic and softmax regression are concave: one mode, found from anywhere",
-			Expected: "the same mode from 20 starts to 1e-8; no chord of the softmax log posterior above it, in 1,000"},
+			Text:     "The log posteriors of logistic and softmax regression are concave: there is one mode, found from any start",
+			Expected: "the same mode to 1e-8 from 20 starts; none of 1,000 chords of the softmax log posterior lies above it"},
 		{ID: "H2-time", Slow: true, Run: newtonTime,
 			Text:     "Newton's method for F weights costs O(F² n)",
-			Expected: "slopes of log time: about 1 in n, at most 2 in F (below 2 while X, not arithmetic, is the bottleneck)"},
+			Expected: "slopes of log time about 1 in n and at most 2 in F (below 2 while reading X, not arithmetic, is the bottleneck)"},
 		{ID: "H4", Run: evidenceNumbers,
-			Text:     "Laplace's log evidence is log p(y | ŵ) - ½ (ŵ-μ0)ᵀΛ0(ŵ-μ0) - ½ log |I + Σ0 H|; it comes close to the integral with the rows",
-			Expected: "one success in ten, probit: evidence -4.710257, prediction .1773 (exact -4.700480, 1/6); logit in 1 and 2 dimensions: gap to quadrature below 0.1 nats at 10 rows, 0.02 at 100, 0.002 at 1,000"},
+			Text:     "Laplace's log evidence is log p(y | ŵ) - ½ (ŵ-μ0)ᵀΛ0(ŵ-μ0) - ½ log |I + Σ0 H|; it approaches the integral as rows are added",
+			Expected: "one success in ten, probit: log evidence -4.710257, prediction .1773 (exact -4.700480, 1/6); logit in 1 and 2 dimensions: gap to quadrature below 0.1 nats at 10 rows, 0.02 at 100, 0.002 at 1,000"},
 		{ID: "H5", Run: moderation,
-			Text:     "MacKay's moderation σ(m/√(1 + πv/8)) is a good approximation of the integral",
-			Expected: "largest error 0.016 over |m| <= 10, v <= 100, and never on the other side of one half"},
+			Text:     "MacKay's moderated output σ(m/√(1 + πv/8)) approximates the integral well",
+			Expected: "largest error 0.016 for |m| <= 10 and v <= 100, never on the other side of one half"},
 		{ID: "H6", Run: farAway,
-			Text:     "Far from the data the MAP estimate is certain; under Laplace the confidence stays bounded, by σ(|xᵀμ|/√(π/8 xᵀΨx)) along x and by σ(‖μ‖/√(π/8 λmin(Ψ))) anywhere",
-			Expected: "MAP confidence 1 at 1e8 x, moderated confidence at its limit to 1e-6 and below the bound; the exact integral goes to Φ(|xᵀμ|/√(xᵀΨx))"},
+			Text:     "Far from the data, the MAP prediction is certain; with Laplace, the confidence stays bounded: by σ(|xᵀμ|/√(π/8 xᵀΨx)) along x, and by σ(‖μ‖/√(π/8 λmin(Ψ))) in every direction",
+			Expected: "at 1e8 x, the MAP confidence is 1, and the moderated confidence is within 1e-6 of its limit and below the bound; the exact integral tends to Φ(|xᵀμ|/√(xᵀΨx))"},
 		{ID: "H7", Run: hinge,
-			Text:     "The hinge loss is no likelihood: exp(-ℓ(f)) + exp(-ℓ(-f)) is not constant, as it is for the logistic loss",
+			Text:     "The hinge loss is not a likelihood: exp(-ℓ(f)) + exp(-ℓ(-f)) is not constant, as it is for the logistic loss",
 			Expected: "logistic: 1 everywhere; hinge: from 0.74 at f = 0 to 1.14 at f = 1"},
 		{ID: "H8", Run: counts,
-			Text:     "Counts by a Gaussian likelihood with exponential link: N(y; exp f, σ²) is near N(log y; f, σ²/y²) (the slide prints 1/y, its own curvature says 1/y²); y = 0 has no such form",
-			Expected: "curvature at f = log y equal to y²/σ² to 1e-9, and fits by both forms within 0.1 posterior deviations; data with zeros are fitted all the same"},
+			Text:     "Counts with a Gaussian likelihood and exponential link: N(y; exp f, σ²) is near N(log y; f, σ²/y²) (the slide prints 1/y, but its curvature gives 1/y²); for y = 0 there is no such form",
+			Expected: "curvature at f = log y equal to y²/σ² to 1e-9, and fits with both forms within 0.1 posterior standard deviations; data with zeros can be fitted too"},
 		{ID: "H9", Run: arbitraryLinks,
-			Text:     "For links other than the logit the posterior can be skewed, and Laplace's approximation poor; EP, which matches moments, is closer",
-			Expected: "KL from the exact posterior of one weight to Laplace above that to EP for every link, above 0.05 nats for the worst"},
+			Text:     "For links other than logit, the posterior can be skewed and Laplace's approximation poor; EP, which matches moments, is closer",
+			Expected: "for every link, the KL divergence from the exact posterior of one weight to Laplace is above that to EP; for the worst, it is above 0.05 nats"},
 		{ID: "H10", Run: cheapHessians,
-			Text:     "Cheap Hessians give usable uncertainty: with a prior ten times too wide, log loss on new rows falls from the MAP estimate to the diagonal, blocks and the full Hessian. Low rank, which keeps the diagonal of what it leaves out, comes to full as its rank grows",
-			Expected: "mean log loss of 40 replications, 150 rows and 30 weights: full < block < diagonal < MAP; low rank of 10, 20 and 28 falling, below MAP, the last within 0.01 of full"},
+			Text:     "Cheap Hessians give usable uncertainty: with a prior ten times too wide, held-out log loss falls from the MAP estimate to the diagonal, the block and the full Hessian. Low rank, which keeps the diagonal of what it leaves out, approaches full as the rank grows",
+			Expected: "mean log loss over 40 replications with 150 rows and 30 weights: full < block < diagonal < MAP; low rank of 10, 20 and 28 below MAP and falling, the last within 0.01 of full"},
 		{ID: "H11", Run: weightDecay,
-			Text:     "The evidence picks the weight decay, and ranks models",
-			Expected: "log loss on new rows at the evidence's variance within 0.01 of the best on a grid, on average over 20 data sets; the true number of features has the highest evidence in most of 40 data sets, and never fewer"},
+			Text:     "The evidence chooses the weight decay and ranks models",
+			Expected: "held-out log loss at the prior variance of highest evidence within 0.01 of the best on a grid, on average over 20 data sets; the true number of features has the highest evidence in most of 40 data sets, and a smaller number never has"},
 		{ID: "H12", Run: moderatedOutputs,
-			Text:     "Moderated outputs predict better than plug-in ones where the prior is wide; under the prior that the weights came from, the mode is shrunk enough and there is nothing to choose. Rows chosen by their information teach faster than random ones",
-			Expected: "30 rows, 10 weights, prior ten times too wide: log loss on new rows lower with moderation in more than nine of ten data sets; right prior: within 0.02 on average; after 40 labels log loss lower with chosen rows, on average over 30 replications"},
+			Text:     "Moderated outputs predict better than plug-in ones if the prior is too wide; under the prior that the weights were drawn from, the mode is shrunk enough and both do equally well. Labelling the most informative rows improves the fit faster than labelling random ones",
+			Expected: "30 rows, 10 weights: with a prior ten times too wide, moderation lowers held-out log loss in more than nine of ten data sets; with the right prior, both are within 0.02 on average; after 40 labels, log loss is lower with chosen rows, on average over 30 replications"},
 	},
 }
 
@@ -164,7 +164,7 @@ func supportPoints(*Context) Found {
 		return worst
 	}
 	far, support := moved(byR[:40]), moved(near[:40])
-	return Found{fmt.Sprintf("residual %.1e; probabilities move by %.4f without 40 rows of small |r|, by %.4f without 40 of the %d with |f| < 1", residual, far, support, len(near)),
+	return Found{fmt.Sprintf("residual %.1e; probabilities move by at most %.4f without the 40 rows with the smallest |r|, and by at most %.4f without 40 of the %d rows with |f| < 1", residual, far, support, len(near)),
 		residual <= 1e-8 && far < support/5}
 }
 
@@ -239,7 +239,7 @@ func oneMode(*Context) Found {
 			higher++
 		}
 	}
-	return Found{fmt.Sprintf("modes differ by %.1e; %d chords above the softmax posterior, %d of 1,000 points around its mode higher", worst, above, higher), worst < 1e-8 && above == 0 && higher == 0}
+	return Found{fmt.Sprintf("modes differ by %.1e; %d of 1,000 chords above the softmax log posterior, %d of 1,000 points around its mode higher", worst, above, higher), worst < 1e-8 && above == 0 && higher == 0}
 }
 
 func newtonTime(*Context) Found {
@@ -301,7 +301,7 @@ func evidenceNumbers(*Context) Found {
 	f, g := laplaceOf(lrProblem(m, one, y))
 	pred, _ := m.Lik.Predict(g.Mean[0], g.Var[0])
 	holds := math.Abs(f.LogEvidence+4.710257) < 1e-6 && math.Abs(pred-.1773) < 5e-5
-	text := []string{fmt.Sprintf("%.6f, %.4f; gaps", f.LogEvidence, pred)}
+	text := fmt.Sprintf("log evidence %.6f, prediction %.4f; gaps in nats:", f.LogEvidence, pred)
 	bound := map[int]float64{10: 0.1, 100: 0.02, 1000: 0.002}
 	for d := 1; d <= 2; d++ {
 		for _, n := range []int{10, 100, 1000} {
@@ -314,10 +314,10 @@ func evidenceNumbers(*Context) Found {
 			f, _ := laplaceOf(p)
 			gap := math.Abs(f.LogEvidence - integral(p))
 			holds = holds && gap < bound[n]
-			text = append(text, fmt.Sprintf("%.4f (%d-d, %d rows)", gap, d, n))
+			text += fmt.Sprintf(" %.4f (%d-d, %d rows),", gap, d, n)
 		}
 	}
-	return Found{strings.Join(text, " "), holds}
+	return Found{strings.TrimSuffix(text, ","), holds}
 }
 
 func moderation(*Context) Found {
@@ -336,7 +336,7 @@ func moderation(*Context) Found {
 			}
 		}
 	}
-	return Found{fmt.Sprintf("largest error %.4f at m = %v, v = %v; %d of them across one half", worst, at[0], at[1], crossed), math.Abs(worst-0.016) < 5e-4 && crossed == 0}
+	return Found{fmt.Sprintf("largest error %.4f at m = %v, v = %v; %d on the other side of one half", worst, at[0], at[1], crossed), math.Abs(worst-0.016) < 5e-4 && crossed == 0}
 }
 
 func farAway(*Context) Found {
@@ -365,7 +365,7 @@ func farAway(*Context) Found {
 		gapExact = max(gapExact, math.Abs(exact-0.5*math.Erfc(-math.Abs(m)/math.Sqrt(2*v))))
 		holds = holds && l.Response(s*math.Abs(m)) == 1
 	}
-	return Found{fmt.Sprintf("at 1e8 x: MAP 1, distance to the limits %.1e (moderated), %.1e (exact); largest confidence %.4f, bound %.4f", gap, gapExact, top, bound), holds && gap < 1e-6 && gapExact < 1e-6}
+	return Found{fmt.Sprintf("at 1e8 x: MAP 1, distance to the limits %.1e (moderated), %.1e (exact); largest moderated confidence %.4f, bound %.4f", gap, gapExact, top, bound), holds && gap < 1e-6 && gapExact < 1e-6}
 }
 
 func hinge(*Context) Found {
@@ -425,7 +425,7 @@ func counts(*Context) Found {
 		}
 	}
 	f := ok(laplace.Fit(context.Background(), lrProblem(m, x, y)))
-	return Found{fmt.Sprintf("curvature y²/σ² within %.0e; fits %.3f deviations apart; with %d zeros of 200: %s, slope %.2f", worst, apart, zeros, f.Status, f.Beliefs[1].Mean),
+	return Found{fmt.Sprintf("curvature y²/σ² within %.0e; fits %.3f posterior standard deviations apart; with %d zeros in 200 rows: status %s, slope %.2f", worst, apart, zeros, f.Status, f.Beliefs[1].Mean),
 		worst < 1e-9 && apart < 0.1 && f.Converged && zeros > 20 && math.Abs(f.Beliefs[1].Mean-1) < 0.3}
 }
 
@@ -490,7 +490,7 @@ func arbitraryLinks(*Context) Found {
 		worst = max(worst, a)
 		text = append(text, fmt.Sprintf("%s %.3f (EP %.3f)", strings.TrimSuffix(c.family+" "+c.link, " identity"), a, b))
 	}
-	return Found{strings.Join(text, ", "), holds && worst > 0.05}
+	return Found{"KL to Laplace: " + strings.Join(text, ", "), holds && worst > 0.05}
 }
 
 // hessianScene is rows of features in groups of five, correlated within a group and a
@@ -605,7 +605,7 @@ func weightDecay(*Context) Found {
 			fewer++
 		}
 	}
-	return Found{fmt.Sprintf("%.4f above the best of 13 variances; the true number of features %d times of %d, fewer %d times", regret, right, tries, fewer), regret < 0.01 && right > tries/2 && fewer == 0}
+	return Found{fmt.Sprintf("log loss %.4f above the best of 13 variances; highest evidence for the true number of features in %d of %d data sets, for fewer in %d", regret, right, tries, fewer), regret < 0.01 && right > tries/2 && fewer == 0}
 }
 
 func moderatedOutputs(*Context) Found {
@@ -678,6 +678,6 @@ func moderatedOutputs(*Context) Found {
 			loss[k] += logLoss(yFar, forecast(g, far, true)) / reps
 		}
 	}
-	return Found{fmt.Sprintf("wide prior: moderation wins in %d of %d data sets, by %.3f on average; right prior: in %d, by %.3f; after %d labels %.4f (random) and %.4f (chosen)", wins[0], sets, gain[0], wins[1], gain[1], labels, loss[0], loss[1]),
+	return Found{fmt.Sprintf("wide prior: moderation is better in %d of %d data sets, by %.3f on average; right prior: in %d, by %.3f; log loss after %d labels %.4f (random) and %.4f (chosen)", wins[0], sets, gain[0], wins[1], gain[1], labels, loss[0], loss[1]),
 		wins[0]*10 > 9*sets && math.Abs(gain[1]) < 0.02 && loss[1] < loss[0]}
 }

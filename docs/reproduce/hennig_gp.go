@@ -18,20 +18,20 @@ import (
 // hennigGP is the claims about Gaussian processes.
 var hennigGP = []Claim{
 	{ID: "H1-gp", Run: gpSupport,
-		Text:     "GP classification: K⁻¹(f̂ - m) is the gradient r of the log likelihood at the mode, and a point far from the boundary, |r| small, barely matters (all of them together do: they hold f̂ away from its mean)",
-		Expected: "residual at most 1e-8; dropping a row of |r| < 0.05 moves probabilities less than a fifth as far as dropping one of |f̂| < 1"},
+		Text:     "GP classification: K⁻¹(f̂ - m) is the gradient r of the log likelihood at the mode. A point far from the boundary (small |r|) barely matters; all such points together do, because they hold f̂ away from its mean",
+		Expected: "residual at most 1e-8; dropping a row with |r| < 0.05 moves probabilities less than a fifth as far as dropping one with |f̂| < 1"},
 	{ID: "H3", Run: gpWeightSpace,
-		Text:     "Weight space and function space are one: K = φΣφᵀ gives the Laplace means, variances and evidence of the weights",
-		Expected: "differences at most 1e-8, in five families"},
+		Text:     "Weight space and function space are equivalent: K = φΣφᵀ gives the Laplace means, variances and evidence of the weights",
+		Expected: "differences of at most 1e-8 in five families"},
 	{ID: "H4-gp", Run: gpEvidence,
-		Text:     "The evidence is -½ aᵀ(f̂ - m) + Σ log σ(y f̂) - Σ log R_ii, B = RᵀR (the slide leaves out the logarithm of σ)",
-		Expected: "that sum to 1e-10; for one and two rows within 0.01 nats a row of quadrature at signal variance 1, and 30 times nearer at 0.1"},
+		Text:     "The log evidence is -½ aᵀ(f̂ - m) + Σ log σ(y f̂) - Σ log R_ii, where B = RᵀR (the slide omits the logarithm of σ)",
+		Expected: "equal to that sum to 1e-10; for one and two rows, within 0.01 nats a row of quadrature at signal variance 1 and 30 times closer at 0.1"},
 	{ID: "GP-ionosphere", Run: gpIonosphere, Data: "ionosphere.parquet",
-		Text:     "Ionosphere, parameters by evidence on the odd rows: the evidence ranks kernels as the even rows do",
-		Expected: "rbf above linear in evidence and in test log loss, test errors below 10 %"},
+		Text:     "Ionosphere, parameters chosen by evidence on the odd rows: the evidence ranks the kernels as the even rows do",
+		Expected: "rbf better than linear in evidence and in test log loss, test errors below 10 %"},
 	{ID: "GP-1000", Slow: true, Run: gpTime,
-		Text:     "GP classification at n = 1,000, by given parameters and by evidence",
-		Expected: "time grows as n³ or slower from n = 500 to 2,000"},
+		Text:     "GP classification at n = 1,000, with given parameters and with parameters by evidence",
+		Expected: "from n = 500 to 2,000, time grows as n³ or more slowly"},
 }
 
 // with is s and more claims.
@@ -103,7 +103,7 @@ func gpSupport(*Context) Found {
 		return mean
 	}
 	quiet, loud, together := one(certain), one(support), change(func(i int) bool { return !sure[i] })
-	return Found{fmt.Sprintf("residual %.1e; one row less moves probabilities by %.1e on average if |r| < 0.05, by %.1e if |f̂| < 1; all %d of 300 rows with |r| < 0.05 less: by %.3f",
+	return Found{fmt.Sprintf("residual %.1e; dropping one row moves probabilities by %.1e on average if |r| < 0.05 and by %.1e if |f̂| < 1; dropping all %d of 300 rows with |r| < 0.05 moves them by %.3f",
 		residual, quiet, loud, len(certain), together), residual <= 1e-8 && quiet < loud/5}
 }
 
@@ -151,7 +151,7 @@ func gpWeightSpace(*Context) Found {
 		}
 		gap[2] = max(gap[2], math.Abs(process.LogEvidence-weights.LogEvidence))
 	}
-	return Found{fmt.Sprintf("means %.1e, variances %.1e, log evidence %.1e", gap[0], gap[1], gap[2]), max(gap[0], gap[1], gap[2]) <= 1e-8}
+	return Found{fmt.Sprintf("largest differences: means %.1e, variances %.1e, log evidence %.1e", gap[0], gap[1], gap[2]), max(gap[0], gap[1], gap[2]) <= 1e-8}
 }
 
 func gpEvidence(*Context) Found {
@@ -195,7 +195,7 @@ func gpEvidence(*Context) Found {
 		return worst
 	}
 	wide, narrow := gap(1), gap(0.1)
-	return Found{fmt.Sprintf("the sum to %.1e; from quadrature %.4f nats a row at signal variance 1, %.1e at 0.1", formula, wide, narrow),
+	return Found{fmt.Sprintf("differs from the sum by %.1e, and from quadrature by %.4f nats a row at signal variance 1 and by %.1e at 0.1", formula, wide, narrow),
 		formula <= 1e-10 && wide <= 0.01 && narrow <= wide/30}
 }
 

@@ -22,47 +22,47 @@ var lrglm = Section{
 	Source: "Trippe, Huggins, Agrawal and Broderick (2019), and the poster.",
 	Claims: []Claim{
 		{ID: "L1", Slow: true, Run: lrCost,
-			Text:     "Laplace's approximation costs O((N + M) D M) with a rank-M design, O(N D²) in full",
-			Expected: "slopes of time on log axes about 1 in D and N and at most 1 in M, against 2 in D in full"},
+			Text:     "Laplace's approximation costs O((N + M) D M) with a rank-M design and O(N D²) with the full one",
+			Expected: "slopes of log time about 1 in D and N and at most 1 in M; for full Laplace, 2 in D"},
 		{ID: "L2", Run: lrExact,
-			Text:     "nothing is lost when the design has rank M",
-			Expected: "means, covariances and log evidence equal full Laplace's within 1e-8"},
+			Text:     "Nothing is lost if the design has rank M",
+			Expected: "means, covariances and log evidence within 1e-8 of full Laplace's"},
 		{ID: "L3", Run: lrConjugate,
-			Text:     "closed form of the conjugate posterior under the rank-M likelihood",
-			Expected: "equal to a dense solve within 1e-9"},
+			Text:     "The conjugate posterior under the rank-M likelihood has a closed form",
+			Expected: "within 1e-9 of a dense solve"},
 		{ID: "L4", Run: lrMeanBound,
-			Text:     "the conjugate mean is within σβ²τ(λ²‖μ‖ + λ√N b) of the exact one, λ = λ(M+1), b the largest response",
-			Expected: "no violation in 2,000 random problems; nor of the sharper min(σβ²τλ, √(σβ²τ)/2)‖Y‖, nor of the bound in status"},
+			Text:     "The conjugate mean is within σβ²τ(λ²‖μ‖ + λ√N b) of the exact mean, where λ = λ(M+1) and b is the largest response",
+			Expected: "no violation in 2,000 random problems, neither of this bound, nor of the sharper min(σβ²τλ, √(σβ²τ)/2)‖Y‖, nor of the bound in the status"},
 		{ID: "L5", Run: lrPrecisionGap,
-			Text:     "the precision lacks τλ²(M+1) in spectral norm",
-			Expected: "equal within 1e-6 relative"},
+			Text:     "The precision is too small by τλ²(M+1) in spectral norm",
+			Expected: "equal to a relative 1e-6"},
 		{ID: "L6", Run: lrConservative,
-			Text:     "the approximation is conservative: no direction is narrower than in the exact posterior, and the entropy is not smaller (conjugate model)",
-			Expected: "eigenvalues of the difference of covariances at least -1e-9, entropies in order"},
+			Text:     "The approximation is conservative for the conjugate model: no direction is narrower than in the exact posterior, and the entropy is not smaller",
+			Expected: "eigenvalues of the difference of the covariances, and difference of the entropies, at least -1e-9"},
 		{ID: "L6-logit", Run: lrConservativeLogit,
-			Text:     "LR-Laplace is conservative too (logistic)",
+			Text:     "LR-Laplace is conservative for logistic regression too",
 			Expected: "no weight's variance below full Laplace's",
-			Fails: "a theorem for the conjugate model only: XᵀWX does not commute with UUᵀ, and the curvatures W are those at another mode. " +
+			Fails: "The theorem is for the conjugate model only: XᵀWX does not commute with UUᵀ, and the curvatures W are those at another mode. " +
 				"Most variances are above full Laplace's, some are below."},
 		{ID: "L7", Run: lrConsistent,
-			Text:     "as N grows the mean tends to the weights Σ0 U(UᵀΣ0U)⁻¹Uᵀβ, which agree with the true β along U",
-			Expected: "error falls as N^-½"},
+			Text:     "As N grows, the mean tends to the weights Σ0 U(UᵀΣ0U)⁻¹Uᵀβ, which agree with the true β along U",
+			Expected: "the error falls as N^-½"},
 		{ID: "L8", Run: lrToy,
-			Text:     "two features and a bias, 50 rows, logistic: a factorised Laplace approximation is too narrow, rank 1 is wider than the full one and far below the prior",
-			Expected: "trace and entropy over both features in the order factorised, full, rank 1, prior, for every one of 20 data sets"},
+			Text:     "Logistic regression with two features, an intercept and 50 rows: the factorised Laplace approximation is too narrow; rank 1 is wider than full Laplace and much narrower than the prior",
+			Expected: "in each of 20 data sets, trace and entropy over both features rise in the order factorised, full, rank 1, prior"},
 		{ID: "L9", Slow: true, Run: lrAgainstHMC,
-			Text: "means and deviations against HMC as M grows; diagonal Laplace and random projections beside. Logistic, N = 2,500, the paper's design at D = 500, " +
-				"the largest of its 10 to 500, M = 5, 50, 100, 250, 500, 5,000 test rows from the design and 5,000 from a rotated one; one replicate of its 3, 2 chains of 500 draws, no ADVI",
-			Expected: "errors of the mean fall as M grows, log loss by no more than two standard errors of 5,000 rows beside; deviations on average not below full Laplace's; on rotated rows diagonal Laplace is worse than the prior; random projections have larger errors at equal M"},
+			Text: "Means and standard deviations compared with HMC as M grows, along with diagonal Laplace and random projections. Logistic, N = 2,500, the paper's design at D = 500 " +
+				"(the largest of its 10 to 500), M = 5, 50, 100, 250 and 500; 5,000 test rows from the design and 5,000 from a rotated one; one replicate instead of 3, 2 chains of 500 draws, no ADVI",
+			Expected: "as M grows, errors of the mean fall, and log loss on rotated rows never rises by more than two standard errors; standard deviations are on average not below full Laplace's; on rotated rows, diagonal Laplace is worse than the prior; random projections have larger errors at equal M"},
 		{ID: "L10", Slow: true, Run: lrSpeedUp,
-			Text:     "ten times as fast as full Laplace with little error: D = 5,000, N = 20,000, M = 50, logistic, dense design of 60 factors whose singular values fall as 0.85^j (and, beside, as 1/j) and 0.5 % of noise",
-			Expected: "for 0.85^j time ratio at least 10, error of the mean at most 5 %"},
+			Text:     "Ten times as fast as full Laplace, with little error: D = 5,000, N = 20,000, M = 50, logistic, dense design of 60 factors with 0.5 % noise, whose singular values fall as 0.85^j (and, for comparison, as 1/j)",
+			Expected: "for 0.85^j, at least 10 times as fast and an error of the mean of at most 5 %"},
 		{ID: "LR-poster", Slow: true, Run: lrPoster,
-			Text:     "the poster's synthetic design against full Laplace: N = 2,500, D = 500, feature variances 1e-5 + 5·1.05^-i, logistic",
-			Expected: "errors of mean and deviation fall as M grows and vanish at M = D"},
+			Text:     "The poster's synthetic design compared with full Laplace: N = 2,500, D = 500, feature variances 1e-5 + 5·1.05^-i, logistic",
+			Expected: "errors of the mean and the standard deviations fall as M grows and vanish at M = D"},
 		{ID: "LR-farm", Slow: true, Data: "farm_ads_sparse.parquet", Run: lrFarm,
-			Text:     "Farm Ads, 4,143 x 54,877, four fifths to learn from: LR-Laplace against Laplace in the space of rows, which is exact, prior variance by evidence",
-			Expected: "deviation's error and log loss fall and AUC rises with M; at M = 800 within 0.01 in AUC and 0.02 in log loss of the exact ones"},
+			Text:     "Farm Ads, 4,143 x 54,877, four fifths for training: LR-Laplace compared with full Laplace, computed in the space of rows; prior variance by evidence",
+			Expected: "as M grows, the error of the standard deviation and log loss fall, and AUC rises; at M = 800 within 0.01 in AUC and 0.02 in log loss of full Laplace"},
 	},
 }
 
@@ -215,7 +215,7 @@ func lrExact(*Context) Found {
 				math.Abs(low.Fit.LogEvidence-fit.LogEvidence))
 		}
 	}
-	return Found{fmt.Sprintf("largest difference %.1e over gaussian, logistic and Poisson problems of rank 1, 5, 12 in 30 features and an intercept", worst), worst <= 1e-8}
+	return Found{fmt.Sprintf("largest difference %.1e over gaussian, logistic and Poisson problems of rank 1, 5 and 12 with 30 features and an intercept", worst), worst <= 1e-8}
 }
 
 // lrTheory is a random problem of the poster's theory: conjugate, isotropic prior, no
@@ -280,7 +280,7 @@ func lrConjugate(*Context) Found {
 		}
 		worst = max(worst, lrGap(r.Posterior.Mean, mean)/(1+lrNorm(mean)), lrGapCov(lrCov(r.Posterior), cov)/scale)
 	}
-	return Found{fmt.Sprintf("largest relative difference %.1e over 300 problems, priors with different variances", worst), worst <= 1e-9}
+	return Found{fmt.Sprintf("largest relative difference %.1e over 300 problems whose weights have different prior variances", worst), worst <= 1e-9}
 }
 
 func lrMeanBound(*Context) Found {
@@ -306,7 +306,7 @@ func lrMeanBound(*Context) Found {
 			}
 		}
 	}
-	return Found{fmt.Sprintf("%d violations; error at most %.2f of the poster's bound, %.2f of the sharper one, %.2f of the one in status", violations, worst, sharp, ours), violations == 0}
+	return Found{fmt.Sprintf("%d violations; error at most %.2f of the poster's bound, %.2f of the sharper one, %.2f of the one in the status", violations, worst, sharp, ours), violations == 0}
 }
 
 // lrEigen is the largest eigenvalue of sign (a - b).
@@ -360,7 +360,7 @@ func lrConservative(*Context) Found {
 		least = min(least, -lrEigen(low, full, -1)/p.PriorVar[0])
 		entropy = min(entropy, (lrLogDet(low)-lrLogDet(full))/2)
 	}
-	return Found{fmt.Sprintf("least eigenvalue %.1e prior variances, entropy larger by at least %.1e, over 200 problems", least, entropy), least >= -1e-9 && entropy >= -1e-9}
+	return Found{fmt.Sprintf("smallest eigenvalue %.1e prior variances, difference of the entropies at least %.1e, over 200 problems", least, entropy), least >= -1e-9 && entropy >= -1e-9}
 }
 
 func lrConservativeLogit(*Context) Found {
@@ -385,7 +385,7 @@ func lrConservativeLogit(*Context) Found {
 			entropies++
 		}
 	}
-	return Found{fmt.Sprintf("%.1f %% of the variances are below full Laplace's, the lowest at %.2f of it; entropy not smaller in %d of %d data sets",
+	return Found{fmt.Sprintf("%.1f %% of the variances are below full Laplace's, the lowest at %.2f times it; entropy not smaller in %d of %d data sets",
 		100*float64(narrower)/float64(total), least, entropies, rounds), narrower == 0}
 }
 
@@ -434,7 +434,7 @@ func lrConsistent(*Context) Found {
 		text = append(text, fmt.Sprintf("%d: %.4f", n, total/replicates))
 	}
 	s := slope(logN, logE)
-	return Found{fmt.Sprintf("slope %.2f; mean relative error by N %s (D = 12, M = 4, priors of different variances)", s, strings.Join(text, ", ")), math.Abs(s+0.5) < 0.08}
+	return Found{fmt.Sprintf("slope %.2f; mean relative error at N = %s (D = 12, M = 4, weights with different prior variances)", s, strings.Join(text, ", ")), math.Abs(s+0.5) < 0.08}
 }
 
 func lrToy(*Context) Found {
@@ -471,7 +471,7 @@ func lrToy(*Context) Found {
 			holds++
 		}
 	}
-	return Found{fmt.Sprintf("in order in %d of %d data sets; mean trace %.3f, %.3f, %.3f, %.3f; mean entropy (less a constant) %.3f, %.3f, %.3f, %.3f for factorised, full, rank 1, prior",
+	return Found{fmt.Sprintf("in this order in %d of %d data sets; mean trace %.3f, %.3f, %.3f, %.3f and mean entropy (up to a constant) %.3f, %.3f, %.3f, %.3f for factorised, full, rank 1, prior",
 		holds, sets, trace[0], trace[1], trace[2], trace[3], entropy[0], entropy[1], entropy[2], entropy[3]), holds == sets}
 }
 

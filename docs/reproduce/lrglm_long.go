@@ -92,7 +92,7 @@ func lrCost(c *Context) Found {
 	n := one("low rank, N", []int{2000, 4000, 8000, 16000}, func(n int) *kernels.Problem { return lrScene(n, 1000, 40, lrHarmonic) }, low)
 	m := one("low rank, M", []int{25, 50, 100, 200}, func(m int) *kernels.Problem { return lrScene(4000, 4000, m, lrHarmonic) }, low)
 	f := one("full, D", []int{500, 1000, 2000, 4000}, func(d int) *kernels.Problem { return lrScene(4000, d, 40, lrHarmonic) }, full)
-	return Found{fmt.Sprintf("slopes of processor time %.2f in D (1,000 to 8,000), %.2f in N (2,000 to 16,000), %.2f in M (25 to 200); full Laplace %.2f in D (500 to 4,000)", d, n, m, f),
+	return Found{fmt.Sprintf("slopes of log processor time %.2f in D (1,000 to 8,000), %.2f in N (2,000 to 16,000), %.2f in M (25 to 200); full Laplace %.2f in D (500 to 4,000)", d, n, m, f),
 		d < 1.3 && n < 1.3 && m < 1.4 && f > 1.5}
 }
 
@@ -113,7 +113,7 @@ func lrSpeedUp(c *Context) Found {
 		fmt.Fprintf(c.Log, "  full: %.1f s, %.1f on the wall\n", tf, time.Since(wall).Seconds())
 		e, s := lrDistance(low.Posterior.Mean, full.Mean), lrDistance(lrSD(low.Posterior.Var), lrSD(full.Var))
 		name := []string{"0.85^j", "1/j"}[i]
-		text = append(text, fmt.Sprintf("%s: %.2f s of processor time against %.1f s, %.0f times as fast, error of the mean %.1f %%, of the deviations %.2g %%", name, tl, tf, tf/tl, 100*e, 100*s))
+		text = append(text, fmt.Sprintf("%s: %.2f s of processor time against %.1f s, %.0f times as fast, error of the mean %.1f %%, of the standard deviations %.2g %%", name, tl, tf, tf/tl, 100*e, 100*s))
 		if i == 0 {
 			holds = tf/tl >= 10 && e <= 0.05
 		}
@@ -249,7 +249,7 @@ func lrPoster(c *Context) Found {
 		text = append(text, fmt.Sprintf("M = %d: %.1e, %.1e, %.2f s", m, e, s, t))
 		fmt.Fprintf(c.Log, "  M = %d: %s\n", m, low.Fit.Status)
 	}
-	return Found{fmt.Sprintf("relative error of mean, of deviations, processor time: %s; full %.2f s", strings.Join(text, "; "), tf), falls && e < 1e-6}
+	return Found{fmt.Sprintf("relative error of the mean, of the standard deviations, processor time: %s; full Laplace %.2f s", strings.Join(text, "; "), tf), falls && e < 1e-6}
 }
 
 // lrMoments are the means and deviations of the weights of a fit.
@@ -339,9 +339,9 @@ func lrAgainstHMC(c *Context) Found {
 	for i, r := range low {
 		falls = falls && (i == 0 || r.mean < low[i-1].mean && noWorse(r.losses, low[i-1].losses))
 		wide = wide && r.wide >= full.wide*(1-1e-3)
-		text = append(text, fmt.Sprintf("%s %.3f, %.3f, %.3f", strings.TrimPrefix(r.name, "LR-Laplace "), r.mean, r.sd, r.out))
+		text = append(text, fmt.Sprintf("M = %s: %.3f, %.3f, %.3f", strings.TrimPrefix(r.name, "LR-Laplace "), r.mean, r.sd, r.out))
 	}
-	return Found{fmt.Sprintf("error of mean, of deviation, log loss on rotated rows by M: %s; diagonal Laplace %.3f, %.3f, %.3f; random projection M = 250 %.3f, %.3f, %.3f; full Laplace %.3f, %.3f, %.3f; prior's log loss %.3f",
+	return Found{fmt.Sprintf("error of the mean, of the standard deviations, log loss on rotated rows: %s; diagonal Laplace: %.3f, %.3f, %.3f; random projection, M = 250: %.3f, %.3f, %.3f; full Laplace: %.3f, %.3f, %.3f; log loss of the prior %.3f",
 		strings.Join(text, "; "), diagonal.mean, diagonal.sd, diagonal.out, random.mean, random.sd, random.out, full.mean, full.sd, full.out, prior.out),
 		falls && wide && poor && diagonal.out > prior.out}
 }
@@ -479,7 +479,7 @@ func lrFarm(c *Context) Found {
 		text = append(text, fmt.Sprintf("M = %d: %.3f, %.3f, %.4f, %.4f, %.1f s", m, e, s, la, ll, tm))
 		fmt.Fprintf(c.Log, "  %s; %s\n", text[len(text)-1], r.Fit.Status)
 	}
-	return Found{fmt.Sprintf("prior variance %.3g; relative error of the predictor's mean, of its deviation, AUC, log loss, processor time: %s; in full %.4f, %.4f, %.1f s",
+	return Found{fmt.Sprintf("prior variance %.3g; relative error of the predictor's mean, of its standard deviation, AUC, log loss, processor time: %s; full Laplace: AUC %.4f, log loss %.4f, %.1f s",
 		v, strings.Join(text, "; "), ea, el, exactTime), falls && la > ea-0.01 && ll < el+0.02}
 }
 

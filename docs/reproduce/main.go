@@ -73,7 +73,7 @@ func main() {
 		os.Exit(1)
 	}
 	if failed > 0 {
-		fmt.Fprintf(os.Stderr, "reproduce: %d claims came out differently from what is documented\n", failed)
+		fmt.Fprintf(os.Stderr, "reproduce: %d claims did not come out as documented\n", failed)
 		os.Exit(1)
 	}
 }
@@ -100,7 +100,7 @@ expected and what bglm finds. Each row is a program under docs/reproduce.
 			}
 			if k.Data != "" {
 				if _, err := os.Stat(c.Data + "/" + k.Data); err != nil {
-					fmt.Fprintf(&rows, "| %s | %s | %s | not run: %s is not there | |\n", k.ID, cell(k.Text), cell(k.Expected), k.Data)
+					fmt.Fprintf(&rows, "| %s | %s | %s | not run: %s is missing | |\n", k.ID, cell(k.Text), cell(k.Expected), k.Data)
 					continue
 				}
 			}
@@ -113,7 +113,7 @@ expected and what bglm finds. Each row is a program under docs/reproduce.
 			}
 			if f.Holds != (k.Fails == "") {
 				failed++
-				fmt.Fprintf(c.Log, "%s: holds is %v, documented otherwise\n", k.ID, f.Holds)
+				fmt.Fprintf(c.Log, "%s: holds is %v, which is not what is documented\n", k.ID, f.Holds)
 			}
 			fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s |\n", k.ID, cell(k.Text), cell(k.Expected), cell(f.Text), holds)
 			if k.Fails != "" {

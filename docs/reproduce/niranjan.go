@@ -20,21 +20,21 @@ var niranjan = Section{
 		"J-J is the variational filter of Jaakkola and Jordan. All filters keep a full covariance.",
 	Claims: []Claim{
 		{ID: "N1", Text: "The EKF with measurement noise R = g(1-g) is S-L",
-			Expected: "identical to 1e-12", Run: ekfIsLaplace},
-		{ID: "N2", Text: "The curvature weights g(1-g) of S-L and 2λ(ξ) of J-J lie in (0, 1/4], ξ = 0 and s = ±800 included",
-			Expected: "0 < weight <= 1/4; g(1-g) by its logarithm where a double underflows", Run: curvatureWeights},
-		{ID: "N3", Text: "The iterated EKF ends at the Laplace mode of the row: θ = θ0 + (y - g(θ)) P0 x",
+			Expected: "equal to 1e-12", Run: ekfIsLaplace},
+		{ID: "N2", Text: "The curvature weights g(1-g) of S-L and 2λ(ξ) of J-J lie in (0, 1/4], including at ξ = 0 and s = ±800",
+			Expected: "0 < weight <= 1/4; g(1-g) by its logarithm if a double underflows", Run: curvatureWeights},
+		{ID: "N3", Text: "The iterated EKF converges to the Laplace mode of the row: θ = θ0 + (y - g(θ)) P0 x",
 			Expected: "residual <= 1e-12", Run: iteratedMode},
-		{ID: "N4", Text: "On two Gaussian classes in the plane S-L, J-J and exact moments agree after some 25 samples and approach the Bayes boundary",
-			Expected: "median gaps over 200 seeds falling with n; how small they are at 25 samples depends on data and prior and is reported for prior variances 1 and 10, not judged", Run: twoGaussians},
-		{ID: "N5", Text: "Australian credit: an EKF with inferred R converges more smoothly than S-L, R has its peaks where S-L jumps, and both end where the batch fit does",
-			Expected: "smaller total variation of the path of the test error; positive correlation; final errors within the noise of the test set. " +
-				"Judged with noise floor 0.1, chosen among 0.01, 0.05, 0.1 and 0.25; with the default 1e-3 the EKF does not end where the batch fit does",
+		{ID: "N4", Text: "On two Gaussian classes in the plane, S-L, J-J and exact moments agree after some 25 samples and approach the Bayes boundary",
+			Expected: "median gaps over 200 seeds fall as n grows; how small they are at 25 samples depends on the data and the prior, and is reported for prior variances 1 and 10 but not judged", Run: twoGaussians},
+		{ID: "N5", Text: "Australian credit: an EKF with inferred R converges more smoothly than S-L, R peaks where S-L jumps, and both end where the batch fit does",
+			Expected: "the path of the test error has a smaller total variation; R and the jumps have a positive correlation; final errors agree within the noise of the test set. " +
+				"Judged with noise floor 0.1, chosen among 0.01, 0.05, 0.1 and 0.25; with the default 1e-3, the EKF does not end where the batch fit does",
 			Data: "australian_credit.parquet", Run: australianCredit},
-		{ID: "N6", Slow: true, Text: "Medical risk, 44 binary indicators of a rare outcome: the EKF has a small consistent advantage in AUC over J-J",
-			Expected: "AUC gap >= 0 for the EKF with R = g(1-g), which is S-L by N1 (private data; here 750,000 simulated rows, three seeds). With inferred R the EKF is far below J-J", Run: simulatedRisk},
-		{ID: "N6-births", Slow: true, Text: "The same on 96,169 births with 44 risk indicators made after the paper's description, three outcomes",
-			Expected: "AUC gap >= 0 for R = g(1-g); with inferred R far below J-J", Data: "births_2014_risk44_sparse.parquet", Run: birthRisk},
+		{ID: "N6", Slow: true, Text: "Medical risk, 44 binary indicators of a rare outcome: the EKF has a small, consistent advantage in AUC over J-J",
+			Expected: "AUC gap >= 0 for the EKF with R = g(1-g), which is S-L by N1 (the paper's data are private; here 750,000 simulated rows with three seeds). With inferred R, the EKF is far below J-J", Run: simulatedRisk},
+		{ID: "N6-births", Slow: true, Text: "The same for three outcomes of 96,169 births, with 44 risk indicators made from the paper's description",
+			Expected: "AUC gap >= 0 for R = g(1-g); with inferred R, far below J-J", Data: "births_2014_risk44_sparse.parquet", Run: birthRisk},
 	},
 }
 
@@ -158,7 +158,7 @@ func curvatureWeights(*Context) Found {
 		xi := math.Hypot(s, 1e-3)
 		worst = max(worst, math.Abs(1/v-1e6-math.Tanh(xi/2)/(2*xi)))
 	}
-	return Found{fmt.Sprintf("|s| <= 800: g(1-g) and 2λ within (0, 1/4], smallest 2λ %.3g, largest weight %.3g; log g(1-g) = -800 at ±800; the filter's own 2λ off by %.0e", low, high, worst),
+	return Found{fmt.Sprintf("|s| <= 800: g(1-g) and 2λ within (0, 1/4], smallest 2λ %.3g, largest weight %.3g; log g(1-g) = -800 at ±800; the filter's own 2λ differs by %.0e", low, high, worst),
 		fine && worst < 1e-8}
 }
 
@@ -258,7 +258,7 @@ func twoGaussiansUnder(variance float64) (text string, falls bool) {
 	}
 	falls = true
 	for k, n := range marks {
-		text += fmt.Sprintf("n = %d: between rules %.1f° and %.4f in probability, to the Bayes direction %.1f°; ", n, median(angles[k]), median(gaps[k]), median(bayes[k]))
+		text += fmt.Sprintf("n = %d: the rules differ by %.1f° and by %.4f in probability, and from the Bayes direction by %.1f°; ", n, median(angles[k]), median(gaps[k]), median(bayes[k]))
 		if k > 0 {
 			falls = falls && median(angles[k]) < median(angles[k-1]) && median(gaps[k]) < median(gaps[k-1]) && median(bayes[k]) < median(bayes[k-1])
 		}
@@ -362,7 +362,7 @@ func australianCredit(c *Context) Found {
 		endB = append(endB, testError(newFilter(atMap, filter.Laplace{}, rows), test))
 	}
 	noise := math.Sqrt(mean(endB) * (1 - mean(endB)) / float64(t.Rows-train))
-	text := fmt.Sprintf("20 splits 460/230: total variation EKF %.2f, S-L %.2f, smaller in %d; correlation of R with the jumps %.2f; final error EKF %.3f, S-L %.3f, batch %.3f (deviation of one test error %.3f); EKF with floor 1e-3 %.3f",
+	text := fmt.Sprintf("20 splits 460/230: total variation EKF %.2f, S-L %.2f, smaller for the EKF in %d; correlation of R with the jumps %.2f; final error EKF %.3f, S-L %.3f, batch %.3f (standard error of one test error %.3f); EKF with noise floor 1e-3 %.3f",
 		mean(tvE), mean(tvS), smoother, mean(corr), mean(endE), mean(endS), mean(endB), noise, mean(endLow))
 	holds := mean(tvE) < mean(tvS) && mean(corr) > 0.2 && math.Abs(mean(endE)-mean(endB)) < noise && math.Abs(mean(endS)-mean(endB)) < noise
 	return Found{text, holds}
@@ -438,7 +438,7 @@ func simulatedRisk(*Context) Found {
 		must(rows.Update(b, false))
 		jj, own, inferred := riskGap(rows)
 		holds = holds && own >= jj
-		text += fmt.Sprintf("%.2f %% ones: J-J %.5f, EKF %+.1e, inferred R %+.1e; ", 100*ones/n, jj, own-jj, inferred-jj)
+		text += fmt.Sprintf("%.2f %% ones: AUC of J-J %.5f, EKF %+.1e, inferred R %+.1e; ", 100*ones/n, jj, own-jj, inferred-jj)
 	}
 	return Found{text[:len(text)-2], holds}
 }
@@ -465,7 +465,7 @@ func birthRisk(c *Context) Found {
 		}
 		jj, own, inferred := riskGap(rows)
 		holds = holds && own >= jj
-		text += fmt.Sprintf("%s: J-J %.5f, EKF %+.1e, inferred R %+.1e; ", name, jj, own-jj, inferred-jj)
+		text += fmt.Sprintf("%s: AUC of J-J %.5f, EKF %+.1e, inferred R %+.1e; ", name, jj, own-jj, inferred-jj)
 	}
 	return Found{text[:len(text)-2], holds}
 }

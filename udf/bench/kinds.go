@@ -40,14 +40,14 @@ func kinds(rows, threads, repeats int) error {
 	}
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
-	t.SetTitle(fmt.Sprintf("%s rows of up to 460,800 kinds from Parquet; threads: %d, medians of %d", thousands(rows), threads, repeats))
-	t.AppendHeader(table.Row{"what", "seconds", "M rows/s", "processor seconds", "x GROUP BY", "x by processor time", "peak RSS MiB"})
+	t.SetTitle(fmt.Sprintf("%s rows from Parquet, up to 460,800 of them distinct; threads: %d, medians of %d", thousands(rows), threads, repeats))
+	t.AppendHeader(table.Row{"what", "seconds", "M rows/s", "processor seconds", "x GROUP BY", "x GROUP BY, processor time", "peak RSS MiB"})
 	var base, spent0 float64
 	for i, q := range []query{
 		{Name: "GROUP BY of the six columns: DuckDB alone", SQL: "SELECT count(*) FROM (SELECT " + columns + ", sum(y::INT), count(*)" + from + " GROUP BY ALL)"},
 		{Name: "bglm_laplace, compress, logit", SQL: fit("y", "")},
 		{Name: "bglm_laplace, compress, poisson", SQL: fit("n", ", family: 'poisson'")},
-		{Name: "bglm_fit, compress, no other option", SQL: "SELECT (bglm_fit(y, " + x + ", {compress: true})).n" + from},
+		{Name: "bglm_fit, compress alone", SQL: "SELECT (bglm_fit(y, " + x + ", {compress: true})).n" + from},
 	} {
 		before := processorTime()
 		secs, err := timeQueries(db, []query{q}, repeats)

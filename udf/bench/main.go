@@ -307,13 +307,13 @@ func manyGroups(threads, groups, repeats int) error {
 	}
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
-	t.SetTitle(fmt.Sprintf("%s groups, 4 rows each; threads: %d", thousands(groups), threads))
+	t.SetTitle(fmt.Sprintf("%s groups of 4 rows; threads: %d", thousands(groups), threads))
 	t.AppendHeader(table.Row{"what", "seconds", "M rows/s", "processor seconds", "peak RSS MiB"})
 	src := fmt.Sprintf("(SELECT i %% %d AS g, i, i %% 3 = 0 AS y FROM range(%d) t(i))", groups, 4*groups)
 	for _, q := range []query{
 		{Name: "sum, count: DuckDB alone", SQL: "SELECT sum(s), sum(n) FROM (SELECT g, sum(y::INT) s, count(*) n FROM " + src + " GROUP BY g)"},
 		{Name: "list: DuckDB alone", SQL: "SELECT sum(len(l)) FROM (SELECT g, list({y: y, a: i % 7, b: 1.5}) l FROM " + src + " GROUP BY g)"},
-		{Name: "bglm_log_loss: an aggregate of ours that does little", SQL: "SELECT sum(l) FROM (SELECT g, bglm_log_loss(y, 0.5) l FROM " + src + " GROUP BY g)"},
+		{Name: "bglm_log_loss: a bglm aggregate with a small state", SQL: "SELECT sum(l) FROM (SELECT g, bglm_log_loss(y, 0.5) l FROM " + src + " GROUP BY g)"},
 		{Name: "bglm_adf, diagonal", SQL: "SELECT sum(f.n) FROM (SELECT g, bglm_adf(y, {a: i % 7, b: 1.5}, {link: 'probit', covariance: 'diagonal'}) f FROM " + src + " GROUP BY g)"},
 		{Name: "bglm_adf", SQL: "SELECT sum(f.n) FROM (SELECT g, bglm_adf(y, {a: i % 7, b: 1.5}, {link: 'probit'}) f FROM " + src + " GROUP BY g)"},
 	} {

@@ -41,10 +41,10 @@ func shapes() []shape {
 	list := "sum(list_sum([e.value FOR e IN x]))"
 	columns := "{a: 'a' || hash(i) % 200, b: 'b' || hash(i + 1) % 200, c: 'c' || hash(i + 2) % 24, u: sin(i), v: cos(i)}"
 	return []shape{
-		adf("adf, 8 names of 5,000", 1_000_000, "[{feature: 'f' || (hash(i * 8 + k) % 5000), value: 1.0} FOR k IN range(8)]", list, ""),
-		adf("adf, 40 names of 2^20", 300_000, names, list, ""),
-		adf("adf, 40 names of 2^20, hash_bits 20", 300_000, names, list, ", hash_bits: 20"),
-		adf("adf, 40 integer keys of 2^20", 300_000, "map_from_entries(list_distinct([{k: (hash(i * 40 + k) % 1048576)::BIGINT, v: 1.0} FOR k IN range(40)]))", "sum(cardinality(x))", ""),
+		adf("adf, 8 names out of 5,000", 1_000_000, "[{feature: 'f' || (hash(i * 8 + k) % 5000), value: 1.0} FOR k IN range(8)]", list, ""),
+		adf("adf, 40 names out of 2^20", 300_000, names, list, ""),
+		adf("adf, 40 names out of 2^20, hash_bits 20", 300_000, names, list, ", hash_bits: 20"),
+		adf("adf, 40 integer keys out of 2^20", 300_000, "map_from_entries(list_distinct([{k: (hash(i * 40 + k) % 1048576)::BIGINT, v: 1.0} FOR k IN range(40)]))", "sum(cardinality(x))", ""),
 		adf("adf, STRUCT of 3 texts and 2 numbers", 1_000_000, columns, "sum(length(x.a) + length(x.b) + length(x.c)), sum(x.u + x.v)", ""),
 		{"predict, STRUCT of 3 texts and 2 numbers", 1_000_000, "CREATE OR REPLACE TABLE m AS SELECT bglm_adf(y, x, " + plainADF + "}) AS f FROM t",
 			"SELECT sum(length(x.a) + length(x.b) + length(x.c)), sum(x.u + x.v) FROM t", "SELECT sum(bglm_predict(f, x)) FROM m, t"},
@@ -93,7 +93,7 @@ func timeShapes(ctx context.Context, shapes []shape, profile string, repeats int
 	}
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
-	t.SetTitle(fmt.Sprintf("Shapes of features, embedded, medians of %d", repeats))
+	t.SetTitle(fmt.Sprintf("Shapes of features, embedded; medians of %d", repeats))
 	t.AppendHeader(table.Row{"job", "rows", "threads", "seconds", "M rows/s", "scan, seconds", "processor seconds"})
 	for i, s := range shapes {
 		if _, err := db.Exec(s.make); err != nil {

@@ -31,9 +31,9 @@ import (
 func main() {
 	write := flag.String("write", "", "Markdown file whose table is replaced; empty prints it")
 	repeats := flag.Int("repeats", 5, "turns of each job")
-	scale := flag.Float64("scale", 1, "share of the rows, for a quick look")
+	scale := flag.Float64("scale", 1, "fraction of the rows to use, for a quick look")
 	python := flag.String("python", "/usr/bin/python3", "Python with scikit-learn")
-	only := flag.String("only", "", "jobs whose name has this")
+	only := flag.String("only", "", "run only the jobs whose name contains this")
 	flag.Parse()
 	if err := run(*write, *python, *only, *repeats, *scale); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-peers:", err)
@@ -64,7 +64,7 @@ func jobs(scale float64) []job {
 	const plain = "{prior_variance: 1.0, covariance: 'diagonal'"
 	lists := func(n, k, p int, options string) job {
 		n = of(n)
-		return job{name: fmt.Sprintf("adf, %s rows of %d names of %s%s", count(n), k, count(p), strings.Replace(options, ",", ";", 1)), peer: "SGDClassifier.partial_fit, prepared matrix", rows: n,
+		return job{name: fmt.Sprintf("adf, %s rows of %d names out of %s%s", count(n), k, count(p), strings.Replace(options, ",", ";", 1)), peer: "SGDClassifier.partial_fit, prepared matrix", rows: n,
 			columns: fmt.Sprintf("%s, [{feature: 'f' || (mix(i * %d + k) %% %d), value: 1.0} FOR k IN range(%d)] AS x", response, k, p, k),
 			check:   "SELECT sum(list_sum([e.feature[2:]::BIGINT FOR e IN x])) FROM t",
 			query:   "SELECT bglm_adf(y, x, " + plain + options + "}).n FROM t",
@@ -129,7 +129,7 @@ func run(write, python, only string, repeats int, scale float64) error {
 	}
 	before := load()
 	var b strings.Builder
-	b.WriteString("| job | seconds | M rows/s | scikit-learn | seconds | ratio | lowest to highest | ratio of processors' time |\n|---|---:|---:|---|---:|---:|---:|---:|\n")
+	b.WriteString("| job | seconds | M rows/s | scikit-learn | its seconds | ratio | range of the ratio | ratio of processor time |\n|---|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, j := range jobs(scale) {
 		if !strings.Contains(j.name, only) {
 			continue
@@ -141,8 +141,8 @@ func run(write, python, only string, repeats int, scale float64) error {
 		fmt.Fprint(os.Stderr, line)
 		b.WriteString(line)
 	}
-	fmt.Fprintf(&b, "\nMedians of %d turns, bglm and scikit-learn one after the other; a ratio is scikit-learn's time over bglm's, so that above 1 bglm is faster, and "+
-		"its range is over the turns. %s, %d threads each, Go %s, DuckDB %s; Python %s, scikit-learn %s, NumPy %s with OpenBLAS. Load average %s before and %s after, of which this run is up to %d.\n",
+	fmt.Fprintf(&b, "\nMedians of %d turns, in which bglm and scikit-learn run one after the other. A ratio is scikit-learn's time divided by bglm's: above 1, bglm is faster. Its range is over the turns.\n"+
+		"%s, %d threads each; Go %s, DuckDB %s; Python %s, scikit-learn %s, NumPy %s with OpenBLAS. The load average was %s before and %s after, of which this run accounts for up to %d.\n",
 		repeats, processor(), threads, strings.TrimPrefix(runtime.Version(), "go"), version, p.Python, p.Sklearn, p.NumPy, before, load(), threads)
 	if write == "" {
 		fmt.Print(b.String())
@@ -170,7 +170,7 @@ func measure(db *sql.DB, p *peer, j job, repeats int) (string, error) {
 		return "", err
 	}
 	if made.Check != check {
-		return "", fmt.Errorf("the rows differ: %d here, %d in scikit-learn", check, made.Check)
+		return "", fmt.Errorf("the rows differ: checksum %d in bglm, %d in scikit-learn", check, made.Check)
 	}
 	var ours, theirs, ratio, share []float64
 	for turn := range repeats + 1 {
