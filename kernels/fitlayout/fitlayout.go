@@ -100,35 +100,35 @@ type fit = kernels.Fit
 
 // Fields are the fields of a FIT, in order.
 var Fields = []Field[fit]{
-	{Name: "method", Doc: "the engine, or 'merge' or 'beliefs'", At: func(f *fit) any { return &f.Method }, Optional: true},
+	{Name: "method", Doc: "the engine; 'merge' for a merged fit, 'beliefs' for a fit made of beliefs", At: func(f *fit) any { return &f.Method }, Optional: true},
 	{Name: "family", Doc: "distribution of the responses", At: func(f *fit) any { return &f.Family }},
 	{Name: "link", At: func(f *fit) any { return &f.Link }},
-	{Name: "shape", Doc: "the family's own parameter: size of negbinomial, shape of gamma, degrees of freedom of studentt", At: func(f *fit) any { return &f.Shape }, Optional: true, Nullable: true},
-	{Name: "dispersion", Doc: "variance of gaussian responses, squared scale of studentt; 1 for others", At: func(f *fit) any { return &f.Dispersion }, Optional: true},
-	{Name: "intercept", Doc: "whether rows have the feature (Intercept)", At: func(f *fit) any { return &f.Intercept }},
-	{Name: "hash_bits", Doc: "features are hashed into 2^hash_bits slots", At: func(f *fit) any { return &f.HashBits }, Optional: true, Nullable: true},
-	{Name: "prior", Doc: "prior of a feature without a belief", Fields: []Field[fit]{
+	{Name: "shape", Doc: "the family's additional parameter: size of negbinomial, shape of gamma, degrees of freedom of studentt", At: func(f *fit) any { return &f.Shape }, Optional: true, Nullable: true},
+	{Name: "dispersion", Doc: "variance of gaussian responses, squared scale of studentt, 1 for other families", At: func(f *fit) any { return &f.Dispersion }, Optional: true},
+	{Name: "intercept", Doc: "whether the model has an intercept, the feature (Intercept)", At: func(f *fit) any { return &f.Intercept }},
+	{Name: "hash_bits", Doc: "if features are hashed, they have 2^hash_bits slots", At: func(f *fit) any { return &f.HashBits }, Optional: true, Nullable: true},
+	{Name: "prior", Doc: "prior of features that have no belief", Fields: []Field[fit]{
 		{Name: "mean", At: func(f *fit) any { return &f.Prior.Mean }},
 		{Name: "variance", At: func(f *fit) any { return &f.Prior.Variance }},
 		{Name: "intercept_variance", At: func(f *fit) any { return &f.Prior.InterceptVariance }},
 	}},
 	{Name: "time", Doc: "time at which the beliefs are valid", At: func(f *fit) any { return &f.Time }, Optional: true, Nullable: true},
-	{Name: "beliefs", Doc: "one for each feature, in belief order: (Intercept), then positions by number, then names by bytes; `softmax` adds class VARCHAR, class by class", At: func(f *fit) any { return &f.Beliefs }},
-	{Name: "covariance", Doc: "kind 'diagonal', 'full' (lower Cholesky factor, row by row), 'lowrank' (d and a row of F for each belief: diag(d) - F F') or 'arrowhead' (docs/notation.md)", Optional: true, Fields: []Field[fit]{
+	{Name: "beliefs", Doc: "one belief per feature, in belief order: (Intercept), then positions by number, then names in byte order. `softmax` adds class VARCHAR and lists one class after the other", At: func(f *fit) any { return &f.Beliefs }},
+	{Name: "covariance", Doc: "kind is 'diagonal', 'full' (values hold the lower Cholesky factor, row by row), 'lowrank' (for each belief, d and its row of F: the covariance is diag(d) - F F') or 'arrowhead' (docs/notation.md)", Optional: true, Fields: []Field[fit]{
 		{Name: "kind", At: func(f *fit) any { return &f.Covariance.Form }},
 		{Name: "rank", At: func(f *fit) any { return &f.Covariance.Rank }},
 		{Name: "values", At: func(f *fit) any { return &f.Covariance.Values }},
 	}},
-	{Name: "n", Doc: "rows learnt", At: func(f *fit) any { return &f.N }, Optional: true},
-	{Name: "n_skipped", Doc: "rows left out", At: func(f *fit) any { return &f.Skipped }, Optional: true},
+	{Name: "n", Doc: "number of rows that the fit has learnt from", At: func(f *fit) any { return &f.N }, Optional: true},
+	{Name: "n_skipped", Doc: "number of rows left out", At: func(f *fit) any { return &f.Skipped }, Optional: true},
 	{Name: "log_evidence", Doc: "log marginal likelihood, in nats", At: func(f *fit) any { return &f.LogEvidence }, Optional: true, Nullable: true},
 	{Name: "iterations", At: func(f *fit) any { return &f.Iterations }, Optional: true},
 	{Name: "converged", At: func(f *fit) any { return &f.Converged }, Optional: true},
 	{Name: "status", Doc: "'ok', or what to watch out for", At: func(f *fit) any { return &f.Status }, Optional: true},
-	{Name: "columns", Doc: "what the fit remembers of the columns of a STRUCT or list: kind 'number', 'levels' (for interactions with the kinds and names of their columns: 'levels of number x, levels g') or 'features' (a map or list beside columns); n rows and, of them, missing ones without a value; center and scale if standardised; the prior variance of its weights. For levels with a learnt variance, center and scale are the posterior mean and standard deviation of its square root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
+	{Name: "columns", Doc: "the columns of a STRUCT or list. kind is 'number', 'levels' or 'features' (a map or list of features among the columns); interactions add the kinds and names of their columns, as in 'levels of number x, levels g'. n is the number of rows, missing the number of these without a value. center and scale are those of a standardised number; for levels whose variance was learnt, they are the posterior mean and standard deviation of its square root. variance is the prior variance of the column's weights", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
 	{Name: "format", Doc: "version of this layout; FITs of all earlier versions can be read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
-	{Name: "correlations", Doc: "what was learnt about the weights that two columns of levels have for one level: posterior mean and standard deviation of their correlation, and their covariance for a level never seen", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
-	{Name: "learnt", Doc: "what was learnt about the responses: posterior mean and standard deviation of the square root of a dispersion ('deviation') and of a shape ('shape'). 'foretold', if present, has factors of the mean and variance of a predictor with which responses are predicted. Other names are what a stream needs to continue", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
+	{Name: "correlations", Doc: "for two columns of levels with correlated weights: posterior mean and standard deviation of the correlation between the weights of the same level, and their covariance for an unseen level", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
+	{Name: "learnt", Doc: "learnt parameters of the responses: posterior mean and standard deviation of the square root of the dispersion ('deviation') and of the shape ('shape'). 'foretold', if present, has the factors by which predictions multiply the mean and the variance of the linear predictor. Other names are what a stream needs to continue", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
 }
 
 type column = kernels.FitColumn
