@@ -101,7 +101,8 @@ const (
 
 var attempts = Part{
 	Name: "attempts", Title: "Plain first attempts",
-	Text: "Calls that a new user might write without reading the manual, on simulated rows. Each call is fitted to the first half of the rows and predicts the second half.\n\n" +
+	Text: "These are calls that a new user might write without reading the manual, on simulated rows. Each call is fitted to the first half of the\n" +
+		"rows and predicts the second half.\n\n" +
 		"- *right*: the loss is no higher than the base rate's, and exceeds the truth's by at most a tenth of the difference between the two, plus two standard errors.\n" +
 		"  For the 3,000 words, it is enough to be no higher than the base rate's.\n" +
 		"- *error*: the call fails, and the message says why.\n" +

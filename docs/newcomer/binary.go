@@ -8,8 +8,8 @@ import (
 
 var binary = Part{
 	Name: "binary", Title: "Sets with a binary response",
-	Text: "`bglm_fit(y, x)` without options compared with scikit-learn's `LogisticRegression`, by five-fold cross-validation. x is a STRUCT of all columns, or the data set's\n" +
-		"list of features.\n\n" +
+	Text: "This section compares `bglm_fit(y, x)` without options with scikit-learn's `LogisticRegression`, by five-fold cross-validation. x is a STRUCT of all columns, or the\n" +
+		"data set's list of features.\n\n" +
 		"- *C = 1* and *C by CV*: held-out log loss of scikit-learn, at C = 1 and at the C that three inner folds choose. Numbers are centred and scaled, and levels are\n" +
 		"  one-hot encoded. Lists of features are fitted scaled and as they are (*as it is* below), and the better result counts.\n" +
 		"- *bglm_fit*: held-out log loss of bglm.\n" +
@@ -99,7 +99,7 @@ func (c *Context) binaryLine(s *session, d *set, beside string, t *Table) error 
 
 var streams = Part{
 	Name: "streams", Title: "One pass",
-	Text: "`bglm_adf(y, x)` without options on the same rows and folds, with the rows in random order and in the order of the file. `bglm_ep(y, x)`, which keeps the rows, is\n" +
+	Text: "`bglm_adf(y, x)` is fitted without options to the same folds, with the rows in random order and in the order of the file. `bglm_ep(y, x)`, which keeps the rows, is\n" +
 		"shown with its prior variance of 1; `bglm_fit` and `bglm_adf` learn prior variances. Ratios are to the log loss of `bglm_fit`.\n\n" +
 		"There are two aims. In random order, the log loss is within 2 % of `bglm_fit`'s, or better, on nine data sets of ten. In file order, the status names a problem if\n" +
 		"the log loss is more than 2 % above.",

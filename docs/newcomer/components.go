@@ -265,7 +265,7 @@ func (c *Context) estimates(dir string) (map[string]float64, string, error) {
 
 var variances = Part{
 	Name: "components", Title: "Variance components",
-	Text: "Models of groups with learnt variances, compared with the exact posterior. Both have the same prior of the group standard deviations, shown in the table;\n" +
+	Text: "This section compares models of groups with learnt variances with the exact posterior. Both have the same prior of the group standard deviations, shown in the table;\n" +
 		"coefficients have vague priors. The exact posterior is published, or sampled by the Metropolis algorithm from the exact marginal likelihood\n" +
 		"(`kernels/kerneltest/components`).\n\n" +
 		"- *error of the mean* is in standard deviations of the exact posterior. The aim is at most 0.05.\n" +

@@ -22,8 +22,9 @@ const coverageAim = 0.02
 
 var coverage = Part{
 	Name: "coverage", Title: "Coverage",
-	Text: "How often intervals contain the true value, over simulated data sets of 400 rows with two correlated numbers, a column of eight levels and an intercept. The true\n" +
-		"weights of each set are drawn from N(0, 1). Calls have no options except the family. Gaussian responses are 1000 + 250 times the sum of linear predictor and noise.\n\n" +
+	Text: "This table shows how often intervals contain the true value, over simulated data sets of 400 rows with two correlated numbers, a column of eight levels and an\n" +
+		"intercept. The true weights of each set are drawn from N(0, 1). Calls have no options except the family. Gaussian responses are 1000 + 250 times the sum of the\n" +
+		"linear predictor and noise.\n\n" +
 		"- *predictors* are those of the first ten rows of a set (`eta_mean` and `eta_variance` of `bglm_predict_dist`). With three classes, they are contrasts of each class\n" +
 		"  between one of the first ten rows and one of the next ten (`bglm_contrast`). The aim is to be within 2 points.\n" +
 		"- *weights* are those of `bglm_summary`. Only the prior determines how a column's levels and the intercept share their sum, so weights are covered too often if the\n" +

@@ -47,8 +47,8 @@ var hostileCalls = []struct{ name, call string }{
 
 var hostile = Part{
 	Name: "hostile", Title: "Hostile columns",
-	Text: "Simulated logistic rows with two numbers (u, v), a column of levels (g) and one awkward column, such as real tables have. Each method is fitted to the first half\n" +
-		"of the rows without options (the last one with a factorised posterior) and predicts the second half.\n\n" +
+	Text: "The rows are simulated from a logistic model of two numbers (u, v) and a column of levels (g), and have one awkward column, as real tables do. Each method is fitted\n" +
+		"to the first half of the rows without options (the last one with a factorised posterior) and predicts the second half.\n\n" +
 		"A number is the log loss. It is *right* by the definition above unless the cell says *warned* (not right, and the status says why) or *error*. Numbers in brackets\n" +
 		"refer to the messages below the table.",
 	Run: func(c *Context) (*Table, error) {

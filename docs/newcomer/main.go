@@ -1,13 +1,13 @@
 // Newcomer makes plain first attempts with bglm, in SQL, in Go and on the command line,
-// and measures what they predict against the base rate and against somebody else: the
-// truth where rows are simulated, scikit-learn where they are real.
+// and compares their predictions with the base rate and with a reference: the truth for
+// simulated rows, scikit-learn for real ones.
 //
 //	go run ./docs/newcomer                                    # all parts, to standard output
 //	go run ./docs/newcomer -only attempts,hostile             # some
 //	go run ./docs/newcomer -write docs/comparison.md -bglm build/bglm
 //
-// It ends with exit code 1 where an attempt is wrong and nothing says so, or where a figure
-// misses its aim without being named as one that does.
+// It exits with code 1 if an attempt is wrong and neither an error nor the status says so, or
+// if a figure misses its aim.
 package main
 
 import (
@@ -62,14 +62,14 @@ var parts = []Part{attempts, hostile, binary, separated, streams, numbers, sprea
 
 func main() {
 	c := &Context{Project: ".", Log: os.Stderr}
-	only := flag.String("only", "", "comma-separated parts to run, all when empty")
+	only := flag.String("only", "", "comma-separated parts to run; empty runs all")
 	write := flag.String("write", "", "Markdown file whose tables are replaced; empty prints them")
 	flag.StringVar(&c.Data, "data", "../shared/data", "folder of the data sets")
-	flag.StringVar(&c.Bglm, "bglm", "", "the command line tool, whose attempts are left out without it")
+	flag.StringVar(&c.Bglm, "bglm", "", "the command line tool; without it, its attempts are left out")
 	flag.StringVar(&c.Python, "python", "/usr/bin/python3", "Python with scikit-learn")
-	flag.StringVar(&c.R, "r", "/usr/bin/Rscript", "Rscript, whose lme4 is a peer where it is installed")
-	flag.StringVar(&c.Peers, "peers", "", "folder that keeps the peers' predictions for the next run")
-	flag.StringVar(&c.Sets, "sets", "", "only the data sets and attempts whose name has this")
+	flag.StringVar(&c.R, "r", "/usr/bin/Rscript", "Rscript, whose lme4 is compared if it is installed")
+	flag.StringVar(&c.Peers, "peers", "", "folder that keeps scikit-learn's predictions for the next run")
+	flag.StringVar(&c.Sets, "sets", "", "run only the data sets and attempts whose name contains this")
 	flag.StringVar(&c.Call, "call", "bglm_fit(y, x)", "the fit that the binary part measures")
 	flag.BoolVar(&c.Quick, "quick", false, "fewer rows and repetitions")
 	flag.Parse()
@@ -79,7 +79,7 @@ func main() {
 		os.Exit(1)
 	}
 	if failed > 0 {
-		fmt.Fprintf(os.Stderr, "newcomer: %d wrong\n", failed)
+		fmt.Fprintf(os.Stderr, "newcomer: %d wrong or short of the aim\n", failed)
 		os.Exit(1)
 	}
 }

@@ -32,9 +32,9 @@ var posteriors = []posterior{
 
 var spread = Part{
 	Name: "spread", Title: "How wide the weights of a stream are",
-	Text: "The standard deviations of a one-pass fit compared with those of the full posterior. The one-pass fit is `bglm_adf` with its default covariance. The references are\n" +
-		"`bglm_laplace` with a full Hessian and, if there are few weights, `bglm_ep` with full covariance. All use `prior_variance: 1.0, standardize: true`. Rows are in random\n" +
-		"order, except for the flights.\n\n" +
+	Text: "This section compares the standard deviations of a one-pass fit with those of the full posterior. The one-pass fit is `bglm_adf` with its default covariance. The\n" +
+		"references are `bglm_laplace` with a full Hessian and, if there are few weights, `bglm_ep` with full covariance. All use `prior_variance: 1.0, standardize: true`.\n" +
+		"Rows are in random order, except for the flights.\n\n" +
 		"- *sd ratio*: the standard deviations of `bglm_adf`'s weights divided by the reference's.\n" +
 		"- *reference mean inside*: the number of reference means that lie inside `bglm_adf`'s 95 % interval.\n" +
 		"- *speed*: rows per processor second, relative to `covariance: 'diagonal'` (median of three alternating runs).\n\n" +

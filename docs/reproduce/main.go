@@ -53,8 +53,8 @@ type Section struct {
 var sections = []Section{zoeter, lrglm, niranjan, hennig.with(hennigGP), referee, tiedSites}
 
 func main() {
-	only := flag.String("only", "", "comma-separated claims to run, all when empty")
-	write := flag.String("write", "", "file to write the table to, standard output when empty")
+	only := flag.String("only", "", "comma-separated claims to run; empty runs all")
+	write := flag.String("write", "", "file to write the page to; empty writes to standard output")
 	data := flag.String("data", "../shared/data", "folder of the data sets")
 	fast := flag.Bool("fast", false, "leave out timings and long runs")
 	flag.Parse()
