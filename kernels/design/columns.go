@@ -600,6 +600,7 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 	c.Parallel(c.N, c.Values()*(1+c.P/8), func(lo, hi int) {
 		var scratch []float64
 		one := func(i int) {
+			c.Stop.Check()
 			col, val := c.Entries(i)
 			if cov != nil {
 				if v, ok := form(cov, col, val); ok {
@@ -614,7 +615,6 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 			several = &forms{}
 		}
 		for ; lo < hi; lo += formRows {
-			c.Stop.Check()
 			to := min(lo+formRows, hi)
 			if several == nil || !several.read(c, lo, to) {
 				for i := lo; i < to; i++ {
@@ -631,8 +631,10 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 	})
 }
 
-// formRows is the number of rows in a forms.
-const formRows = 1024
+const (
+	formRows    = 1024 // rows in a forms
+	formEntries = 512  // entries of a row at most: they take 6 MiB then
+)
 
 // forms computes form for many rows with the same number of entries, such as those of columns of
 // levels. It takes one pair of entries at a time over all rows, so that the part of Σ that belongs to
@@ -645,11 +647,12 @@ type forms struct {
 	t, u        [formRows]float64
 }
 
-// read loads rows lo to hi; false if they differ in their number of entries, or are too few.
+// read loads rows lo to hi; false if they differ in their number of entries, which is to be at least
+// 8 and at most formEntries, or are too few.
 func (f *forms) read(c *Columns, lo, hi int) bool {
 	first, _ := c.Entries(lo)
 	k := len(first)
-	if k < 8 || hi-lo < formRows/4 {
+	if k < 8 || k > formEntries || hi-lo < formRows/4 {
 		return false
 	}
 	f.n = hi - lo
@@ -673,6 +676,7 @@ func (f *forms) of(cov *dense.Matrix) []float64 {
 	clear(value)
 	clear(size)
 	for a := 0; a < len(f.col); a += formRows {
+		cov.Stop.Check()
 		row, x := f.col[a:a+n], f.x[a:a+n]
 		clear(t)
 		clear(u)
