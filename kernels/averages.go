@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 const (
@@ -29,14 +30,14 @@ func (p *Problem) Averages(f *Fit) string {
 	if p.Lik == nil || p.Weight == nil || p.Count != nil || p.within != nil || p.N < leastRows || p.Drifts() || !p.learnsNoise() {
 		return ""
 	}
-	eta, v := make([]float64, p.N), make([]float64, p.N)
+	eta, v := memory.Floats(p.N), memory.Floats(p.N)
 	if float64(p.P) <= fewWeights*float64(p.N) {
 		p.Predictor(eta, p.meansOf(f))
 	} else if err := p.Predictors(f, eta, v); err != nil {
 		return ""
 	}
 	relative := p.Lik.Traits().Relative
-	square, slope := make([]float64, p.N), make([]float64, p.N)
+	square, slope := memory.Floats(p.N), memory.Floats(p.N)
 	weight, noise, rows := 0.0, 0.0, 0.0
 	for i, w := range p.Weight {
 		if !(w > 0) {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // BaseNote is the note on rows of p that f, a fit of these, predicts worse than their mean alone;
@@ -19,7 +20,7 @@ func (p *Problem) BaseNote(f *Fit) string {
 	if err != nil {
 		return ""
 	}
-	eta := make([]float64, p.N)
+	eta := memory.Floats(p.N)
 	p.Predictor(eta, p.meansOf(f))
 	b := p.Batch()
 	return lik.BesideMean(l, p.N, p.constant, func(i int) (lik.Obs, float64) {
@@ -40,7 +41,7 @@ func (p *Problem) ClassBaseNote(f *Fit) string {
 	if p.N == 0 || k < 2 || p.free() || len(f.Beliefs) != k*len(p.at) {
 		return ""
 	}
-	eta, w := make([][]float64, k), make([]float64, p.P)
+	eta, w := make([][]float64, k), memory.Floats(p.P)
 	for a := range eta {
 		for b, j := range p.at {
 			if j >= 0 {
@@ -51,7 +52,7 @@ func (p *Problem) ClassBaseNote(f *Fit) string {
 		if f.Classes[a] == p.Options.Reference {
 			offset = nil
 		}
-		eta[a] = make([]float64, p.N)
+		eta[a] = memory.Floats(p.N)
 		p.Affine(eta[a], w, offset)
 	}
 	fit, weight, of := 0.0, 0.0, make([]float64, k)

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -222,7 +223,7 @@ func (f *Fit) overArrow(place []int, mean, v []float64, s *stop.Stop) (*gauss.No
 	}
 	a := f.Covariance.Arrow()
 	rows := dense.NewUnder(s, len(v), a.D) // each weight's row of H L
-	own := make([]float64, len(v))
+	own := memory.Floats(len(v))
 	g := make([]float64, a.D)
 	unit, one := a.ResponseUnit(), []float64{1}
 	copy(own, v)
@@ -346,7 +347,7 @@ func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64
 		u = (*scratch)[:n]
 		clear(u)
 	} else {
-		u = make([]float64, n)
+		u = memory.Floats(n)
 		if scratch != nil {
 			*scratch = u
 		}

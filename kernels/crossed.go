@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels/design"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // crossing is an interaction with numbers and the means that Standardize subtracts from them: the
@@ -170,7 +171,7 @@ func (p *Problem) crossNumbers(c *FitColumn, numbers []ColumnPart, at map[uint32
 
 // numberMean is the weighted mean of column j, with absent entries as zeros.
 func (p *Problem) numberMean(j int) float64 {
-	x := make([]float64, p.N)
+	x := memory.Floats(p.N)
 	for i := range p.N {
 		col, val := p.Entries(i)
 		if k, ok := slices.BinarySearch(col, uint32(j)); ok {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // fewWeights is the number of weights relative to the rows below which their degrees of freedom in
@@ -27,7 +28,7 @@ func (p *Problem) Overdispersion(f *Fit) string {
 	if add == nil {
 		return ""
 	}
-	eta := make([]float64, p.N)
+	eta := memory.Floats(p.N)
 	p.Predictor(eta, p.meansOf(f))
 	b := p.Batch()
 	var sum lik.Pearson
@@ -43,7 +44,7 @@ func (p *Problem) Overdispersion(f *Fit) string {
 	if note == "" || most <= fewWeights*sum.Weight {
 		return note
 	}
-	v := make([]float64, p.N)
+	v := memory.Floats(p.N)
 	if err := p.Predictors(f, eta, v); err != nil {
 		return sum.Note(p.Lik, 0)
 	}

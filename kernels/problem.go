@@ -12,11 +12,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -153,9 +155,11 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 	}
 	prior, begun := m.startOf(&r.Dict)
 
-	col := make([]int32, len(p.order)) // by dictionary number
-	p.at = make([]int32, len(p.order))
-	p.known = make([]Weight, len(p.order))
+	n := len(p.order)
+	col := memory.Make[int32](n, n) // by dictionary number
+	p.at, p.known = memory.Make[int32](n, n), memory.Make[Weight](n, n)
+	p.cols, p.Born = memory.Make[uint32](0, n), memory.Make[bool](0, n)
+	p.PriorMean, p.PriorVar = memory.Make[float64](0, n), memory.Make[float64](0, n)
 	for k, id := range p.order {
 		w := prior[id]
 		if err := CheckWeight(w); err != nil {
@@ -240,12 +244,12 @@ type laying struct {
 // scalars collects the numbers per row from the chunks, and returns the first row of each chunk,
 // and the destination of its rows, nil if they stay.
 func (p *Problem) scalars(r *Rows) (first, place []int, err error) {
-	all := Batch{}
+	all := Batch{Y: memory.Make[float64](0, p.N)}
 	first = make([]int, len(r.chunks)+1)
 	for k := range r.chunks {
 		c := &r.chunks[k]
 		for _, x := range r.scalars(&all, c) {
-			*x.to = x.extended(first[k], c.Len())
+			*x.to = x.extended(first[k], c.Len(), p.N)
 		}
 		all.Y = append(all.Y, c.Y...)
 		p.Count, p.within = append(p.Count, c.count...), append(p.within, c.within...)
@@ -265,7 +269,7 @@ func (p *Problem) leave(r *Rows, by *laying) error {
 	var entry []int
 	for k := range r.chunks {
 		c := &r.chunks[k]
-		l := newLayout(c, by, false)
+		l := newLayout(c, by, false, nil)
 		if l.known || len(l.entry) != p.P || len(c.Shared) != p.P || k > 0 && !slices.Equal(l.entry, entry) {
 			return errElsewhere
 		}
@@ -336,14 +340,18 @@ func (p *Problem) layOut(r *Rows, by *laying) error {
 	lays := make([]layout, len(r.chunks))
 	shifted, whole := false, true
 	for k := range r.chunks {
-		lays[k] = newLayout(&r.chunks[k], by, true)
+		var last *layout
+		if k > 0 {
+			last = &lays[k-1]
+		}
+		lays[k] = newLayout(&r.chunks[k], by, true, last)
 		shifted = shifted || lays[k].known
 		whole = whole && lays[k].whole && len(lays[k].cols) == p.P
 	}
 	if whole && p.N > 0 && p.P > 0 {
 		p.Columns = design.Every(p.N, p.P, p.Stop)
 	} else {
-		p.Row = make([]int, p.N+1)
+		p.Row = memory.Make[int](p.N+1, p.N+1)
 		for k := range lays {
 			lays[k].count(func(i, n int) { p.Row[at(first[k]+i)+1] = n })
 		}
@@ -353,7 +361,7 @@ func (p *Problem) layOut(r *Rows, by *laying) error {
 		p.Col, p.Val = stop.Make[uint32](p.Stop, p.Row[p.N]), stop.Make[float64](p.Stop, p.Row[p.N])
 	}
 	if shifted && p.Offset == nil {
-		p.Offset = make([]float64, p.N)
+		p.Offset = memory.Floats(p.N)
 	}
 	f := &filler{p: p, lays: lays, first: first, at: at, bad: p.N}
 	f.all(r, by.move && place == nil)
@@ -452,7 +460,7 @@ const moveRounds = 5
 // stay. Without times rows have the times 1, 2, ...
 func (p *Problem) byTime(b *Batch) (place []int, err error) {
 	if !p.HasTime {
-		p.Time = make([]float64, p.N)
+		p.Time = memory.Floats(p.N)
 		for k := range p.Time {
 			p.Time[k] = float64(k + 1)
 		}
@@ -481,7 +489,7 @@ func (p *Problem) byTime(b *Batch) (place []int, err error) {
 		if len(*s) == 0 {
 			continue
 		}
-		sorted := make([]float64, p.N)
+		sorted := memory.Floats(p.N)
 		for k, i := range rows {
 			sorted[k] = (*s)[i]
 		}
@@ -516,17 +524,22 @@ type badEntry struct {
 
 func (e badEntry) Error() string { return "not finite" }
 
-// newLayout returns the layout of the rows of c; fills says that means replace missing numbers.
-func newLayout(c *chunk, by *laying, fills bool) layout {
+// newLayout returns the layout of the rows of c; fills says that means replace missing numbers. last
+// is that of the chunk before, nil for the first.
+func newLayout(c *chunk, by *laying, fills bool, last *layout) layout {
 	col, prior := by.col, by.prior
 	l := layout{c: c, by: by, col: col, prior: prior, fills: fills && by.center != nil}
-	if c.ids != nil {
-		l.col, l.prior = make([]int32, len(c.ids)), make([]Weight, len(c.ids))
-		for k, id := range c.ids {
-			l.col[k], l.prior[k] = col[id], prior[id]
+	if last != nil && unsafe.SliceData(last.c.ids) == unsafe.SliceData(c.ids) { // chunks of one state
+		l.col, l.prior, l.known = last.col, last.prior, last.known
+	} else {
+		if c.ids != nil {
+			l.col, l.prior = make([]int32, len(c.ids)), make([]Weight, len(c.ids))
+			for k, id := range c.ids {
+				l.col[k], l.prior[k] = col[id], prior[id]
+			}
 		}
+		l.known = slices.Contains(l.col, -1)
 	}
-	l.known = slices.Contains(l.col, -1)
 	for k, f := range c.Shared {
 		if l.col[f] >= 0 {
 			l.entry = append(l.entry, k)
@@ -955,7 +968,7 @@ func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
 	for k, j := range p.at {
 		place[k] = int(j)
 	}
-	return f.over(place, make([]float64, p.P), make([]float64, p.P), p.Stop)
+	return f.over(place, memory.Floats(p.P), memory.Floats(p.P), p.Stop)
 }
 
 // Predictors sets mean and variance to those of the predictors of p's rows, including offsets,
@@ -971,7 +984,7 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 		}
 		return err
 	}
-	w, belief := make([]float64, p.P), make([]int, p.P)
+	w, belief := memory.Floats(p.P), make([]int, p.P)
 	for k, j := range p.at {
 		if j >= 0 {
 			w[j], belief[j] = f.Beliefs[k].Mean, k
@@ -998,7 +1011,7 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 
 // meansOf returns the mean weights of f, a fit of p, by column.
 func (p *Problem) meansOf(f *Fit) []float64 {
-	w := make([]float64, p.P)
+	w := memory.Floats(p.P)
 	for k, j := range p.at {
 		if j >= 0 {
 			w[j] = f.Beliefs[k].Mean

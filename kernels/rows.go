@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -191,10 +193,10 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 }
 
 // Sizes of a chunk in values: below the first one it grows as a slice does, later chunks are
-// allocated at once, a quarter of the present size.
+// allocated at once, a quarter of the present size. The last size is a few large pages.
 const (
 	firstChunk = 1 << 12
-	chunkLimit = 1 << 18
+	chunkLimit = 1 << 20
 )
 
 // keep copies rows [lo, hi) of b.
@@ -254,17 +256,17 @@ func (r *Rows) room(b *Batch, rows, values int) *chunk {
 	if r.nnz+values > firstChunk {
 		room := max(values, min(chunkLimit, max(firstChunk, r.nnz/4)))
 		n := max(rows, int(float64(rows)*float64(room)/float64(max(values, 1))))
-		c.Value, c.Y = make([]float64, 0, room), make([]float64, 0, n)
+		c.Value, c.Y = memory.Make[float64](0, room), memory.Make[float64](0, n)
 		if b.Shared == nil {
-			c.Feature = make([]uint32, 0, room)
-			c.Row = append(make([]int, 0, n+1), 0)
+			c.Feature = memory.Make[uint32](0, room)
+			c.Row = append(memory.Make[int](0, n+1), 0)
 		}
 		for _, x := range [...]struct {
 			to   *[]float64
 			from []float64
 		}{{&c.Weight, b.Weight}, {&c.Offset, b.Offset}, {&c.Trials, b.Trials}, {&c.Time, b.Time}} {
 			if len(x.from) > 0 {
-				*x.to = make([]float64, 0, n)
+				*x.to = memory.Make[float64](0, n)
 			}
 		}
 	}
@@ -300,17 +302,21 @@ func (r *Rows) Merge(src *Rows) error {
 	for j, id := range ids {
 		same = same && int(id) == j
 	}
+	var of, through []uint32 // numbers that src has merged, and what ids makes of them
 	for _, c := range src.chunks {
 		c.sealed = true
-		if !same {
-			of := c.ids
+		switch {
+		case same:
+		case c.ids == nil:
 			c.ids = ids
-			if of != nil {
-				c.ids = make([]uint32, len(of))
+		default:
+			if unsafe.SliceData(c.ids) != unsafe.SliceData(of) { // else of the chunk before
+				of, through = c.ids, make([]uint32, len(c.ids))
 				for k, j := range of {
-					c.ids[k] = ids[j]
+					through[k] = ids[j]
 				}
 			}
+			c.ids = through
 		}
 		r.chunks = append(r.chunks, c)
 	}
@@ -557,7 +563,7 @@ func (r *Rows) All() *Batch {
 		}
 		b.Y = append(b.Y, c.Y...)
 		for _, x := range r.scalars(b, c) {
-			*x.to = x.extended(n, c.Len())
+			*x.to = x.extended(n, c.Len(), r.n)
 		}
 	}
 	return b
@@ -574,11 +580,15 @@ func (r *Rows) scalars(b *Batch, c *chunk) [4]scalar {
 	return [4]scalar{{&b.Weight, c.Weight, 1}, {&b.Offset, c.Offset, 0}, {&b.Trials, c.Trials, 0}, {&b.Time, c.Time, 0}}
 }
 
-// extended is the column, of length n, followed by the chunk's entries.
-func (x scalar) extended(n, rows int) []float64 {
+// extended is the column, of length n, followed by the chunk's entries; all rows will be as many as
+// all.
+func (x scalar) extended(n, rows, all int) []float64 {
 	s := *x.to
 	if len(x.from) == 0 && len(s) == 0 {
 		return s
+	}
+	if s == nil {
+		s = memory.Make[float64](0, all)
 	}
 	for len(s) < n {
 		s = append(s, x.absent)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Separation is the note on binary responses, or trials, that weights separate without an error,
@@ -84,7 +86,7 @@ func (p *Problem) Separation(f *Fit) string {
 // otherwise.
 func (p *Problem) alike() *Problem {
 	q := *p
-	q.Y, q.Weight, q.Count = make([]float64, p.N), make([]float64, p.N), make([]float64, p.N)
+	q.Y, q.Weight, q.Count = memory.Floats(p.N), memory.Floats(p.N), memory.Floats(p.N)
 	for i, y := range p.Y {
 		n := p.Trials[i]
 		if !p.counts(i) {
@@ -127,7 +129,7 @@ func (p *Problem) apart(w []float64) bool {
 			return false
 		}
 	}
-	eta := make([]float64, p.N)
+	eta := memory.Floats(p.N)
 	p.Predictor(eta, w)
 	for i, y := range p.Y {
 		if p.counts(i) && ((eta[i] > 0) != (y == 1) || eta[i] == 0) {

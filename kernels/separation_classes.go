@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // ClassSeparation is Separation for rows whose Y are class numbers, with f their fit by a softmax, ""
@@ -31,7 +33,7 @@ func (p *Problem) ClassSeparation(f *Fit) string {
 	}
 	w := make([][]float64, k)
 	for a := range w {
-		w[a] = make([]float64, p.P)
+		w[a] = memory.Floats(p.P)
 		for b, j := range p.at {
 			if j >= 0 {
 				w[a][j] = f.Beliefs[a*len(p.at)+b].Mean
@@ -248,7 +250,7 @@ func (c *classSides) parts(a int, class string) (out []string) {
 
 // against returns the predictor of class a less the mean of the others'.
 func (c *classSides) against(w [][]float64, a int) [][]float64 {
-	d := make([]float64, c.P)
+	d := memory.Floats(c.P)
 	for b, v := range w {
 		by := -1 / float64(c.k-1)
 		if b == a {
@@ -263,7 +265,7 @@ func (c *classSides) against(w [][]float64, a int) [][]float64 {
 
 // movers returns up to three features that contribute most to the variation of the predictors w.
 func (c *classSides) movers(w [][]float64) (names []string) {
-	sum, square := make([]float64, c.P), make([]float64, c.P)
+	sum, square := memory.Floats(c.P), memory.Floats(c.P)
 	for i := range c.Y {
 		if !c.counts(i) {
 			continue
@@ -274,7 +276,7 @@ func (c *classSides) movers(w [][]float64) (names []string) {
 			square[j] += val[e] * val[e] * c.Rows(i) / c.n
 		}
 	}
-	spread, all := make([]float64, c.P), make([]int, c.P)
+	spread, all := memory.Floats(c.P), make([]int, c.P)
 	for j := range all {
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, v := range w {

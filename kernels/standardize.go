@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Standard is how Standardize changed a problem.
@@ -117,7 +118,7 @@ func (s *Standard) responses(q *Problem) error {
 	if !dispersed && !t.Relative || m.Start != nil || q.N == 0 {
 		return nil
 	}
-	y := make([]float64, q.N)
+	y := memory.Floats(q.N)
 	b := q.Batch()
 	located := t.Located
 	for i, v := range q.Y {
@@ -136,7 +137,7 @@ func (s *Standard) responses(q *Problem) error {
 	}
 	q.Y = y
 	if located && q.Offset != nil {
-		q.Offset = make([]float64, q.N)
+		q.Offset = memory.Floats(q.N)
 		for i := range q.Offset {
 			q.Offset[i] = b.Shift(i) / unit
 		}
@@ -207,7 +208,7 @@ func (s *Standard) at(q *Problem) error {
 	if len(q.At) == 0 {
 		return nil
 	}
-	w := make([]float64, q.P)
+	w := memory.Floats(q.P)
 	s.From(w, q.PriorMean)
 	if err := q.Place(w, q.At); err != nil {
 		return fmt.Errorf("at: %w", err)
@@ -252,7 +253,7 @@ func (s *Standard) Restore(f *Fit) error {
 		at[k] = int32(place[k])
 	}
 	if f.Covariance.Form != gauss.Arrowhead || f.Covariance.Rank == 0 || !s.restoreArrow(f, place) {
-		post, err := f.over(place, make([]float64, n), make([]float64, n), s.of.Stop)
+		post, err := f.over(place, memory.Floats(n), memory.Floats(n), s.of.Stop)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -73,7 +74,7 @@ func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Proble
 	var numbers []NumberTotals
 	numbers, fill = of.complete(d, t)
 	of.spread = t.Y.square(t.Y.Center)
-	scale, shift := slices.Repeat([]float64{1}, of.P), make([]float64, of.P)
+	scale, shift := slices.Repeat([]float64{1}, of.P), memory.Floats(of.P)
 	s = &Standard{of: of, response: 1, Scaling: design.NewScaling(scale, shift)}
 	p = of
 	if of.Options.Standardize {
@@ -147,7 +148,7 @@ func (s *Standard) scaleNumbers(q *Problem, numbers []NumberTotals, t *Totals, l
 			all++
 		}
 	}
-	scale, shift := slices.Repeat([]float64{1}, of.P), make([]float64, of.P)
+	scale, shift := slices.Repeat([]float64{1}, of.P), memory.Floats(of.P)
 	centring := design.NewCentring(of.centres(), loose, of.P, all)
 	for j, id := range of.cols {
 		if !number(j) {
@@ -185,7 +186,7 @@ func (t *NumberTotals) square(about float64) float64 {
 
 // squares returns the mean squares of the columns on their new scales.
 func (s *Standard) squares(numbers []NumberTotals, t *Totals) []float64 {
-	out := make([]float64, s.of.P)
+	out := memory.Floats(s.of.P)
 	for j, id := range s.of.cols {
 		switch {
 		case s.of.dict.NumberPlace(id) < math.MaxInt:
@@ -206,7 +207,7 @@ func (p *Problem) MeanSquares() []float64 {
 	if p.unseen != nil {
 		return p.squares
 	}
-	square, n := make([]float64, p.P), 0.0
+	square, n := memory.Floats(p.P), 0.0
 	for i := range p.N {
 		n += p.RowWeight(i)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Limits of the values in a Fit.
@@ -364,7 +365,7 @@ const tiny = 1e-307
 // definite reports whether diag(d) - F Fᵀ is positive semi-definite, to 1e-6 of d: equivalently
 // I - Fᵀ D⁻¹ F, apart from beliefs with d = 0.
 func (c *Covariance) definite(p int) bool {
-	w := make([]float64, p)
+	w := memory.Floats(p)
 	for j := range w {
 		if d := c.Row(j)[0]; d > tiny { // otherwise its row of F is 0 up to rounding
 			w[j] = -1 / d

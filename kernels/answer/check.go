@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/bglm/bglm/kernels/memory"
+
 	"gonum.org/v1/gonum/integrate/quad"
 
 	"github.com/bglm/bglm/kernels"
@@ -137,7 +139,7 @@ func (c *Check) Checked(ctx context.Context) (Checked, error) {
 		return out, nil
 	}
 	order := c.order()
-	y, all := make([]float64, n), make([]float64, c.draws)
+	y, all := memory.Floats(n), make([]float64, c.draws)
 	for k, i := range order { // sums in a fixed order
 		y[k] = c.rows.Y[i]
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -754,7 +755,7 @@ func (c *Columns) ColumnForms(dst []float64, m *dense.Matrix) {
 	for j := range c.P {
 		first[j+1] += first[j]
 	}
-	row, val := make([]int32, first[c.P]), make([]float64, first[c.P])
+	row, val := make([]int32, first[c.P]), memory.Floats(first[c.P])
 	next := append([]int(nil), first...)
 	for i := range c.N {
 		c.Stop.Row(i)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -82,7 +83,7 @@ func (s *pieces) row(i int) []float64 {
 	if s.isRaw() {
 		return v
 	}
-	x := make([]float64, s.p)
+	x := memory.Floats(s.p)
 	s.write(x, v)
 	return x
 }
@@ -157,7 +158,7 @@ func (c *Columns) some(lo, hi int, buf *[]float64) *dense.Matrix {
 		return c.block.Slice(lo, hi, 0, c.P)
 	}
 	if n := (hi - lo) * c.P; cap(*buf) < n {
-		*buf = make([]float64, n)
+		*buf = memory.Floats(n)
 	}
 	b := c.pieces.block(lo, hi, (*buf)[:cap(*buf)])
 	return &dense.Matrix{Rows: hi - lo, Cols: c.P, Stride: b.Stride, Data: b.X, Stop: c.Stop}
@@ -232,7 +233,7 @@ const nearRows = 256
 // piecesMoments is moments for pieces, in one pass.
 func (c *Columns) piecesMoments(weight []float64, at []int32, numbers int) []moments {
 	s, all := c.pieces, make([]moments, numbers)
-	near, one := make([]float64, c.P), slices.Repeat([]float64{1}, c.P)
+	near, one := memory.Floats(c.P), slices.Repeat([]float64{1}, c.P)
 	n, total := 0.0, 0.0
 	for i := range nearRows {
 		if at := i * c.N / nearRows; weightOf(weight, at) > 0 {
@@ -243,9 +244,9 @@ func (c *Columns) piecesMoments(weight []float64, at []int32, numbers int) []mom
 	for i := range c.N {
 		total += weightOf(weight, i)
 	}
-	sums := make([]float64, 2*c.P) // Σ w (x - near), Σ w (x - near)²
+	sums := memory.Floats(2 * c.P) // Σ w (x - near), Σ w (x - near)²
 	c.gather(sums, func(sums []float64, x *dense.Matrix, lo, hi int) {
-		d, squares, n := make([]float64, c.P), make([]float64, c.P), 0.0
+		d, squares, n := memory.Floats(c.P), memory.Floats(c.P), 0.0
 		for i := range hi - lo {
 			w := weightOf(weight, lo+i)
 			if w == 0 {
@@ -284,7 +285,7 @@ func (c *Columns) piecesMoments(weight []float64, at []int32, numbers int) []mom
 // inUnits returns X with (x - shift)/scale for x.
 func (s *pieces) inUnits(shift, scale []float64) *pieces {
 	q := *s
-	q.origin, q.by = make([]float64, s.p), make([]float64, s.p)
+	q.origin, q.by = memory.Floats(s.p), memory.Floats(s.p)
 	for j := range scale {
 		o, by := 0.0, 1.0
 		if s.by != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -166,7 +167,7 @@ func Scale(mean, spread float64, centred bool) (unit float64, ok bool) {
 //
 // Cost: O(nnz) and a copy of the values, n entries for each centred column.
 func (c *Columns) Standardize(weight []float64, number func(j int) bool, center bool, loose int) (Columns, *Scaling) {
-	s := &Scaling{Scale: make([]float64, c.P), Shift: make([]float64, c.P), Unit: 1, Beyond: -1}
+	s := &Scaling{Scale: memory.Floats(c.P), Shift: memory.Floats(c.P), Unit: 1, Beyond: -1}
 	numbers := 0
 	at := make([]int32, c.P) // index among the numbers, or -1
 	for j := range at {
@@ -320,7 +321,7 @@ func (c *Columns) scaled(s *Scaling, fill int) Columns {
 		return q
 	}
 	q.block = nil
-	by := make([]float64, c.P)
+	by := memory.Floats(c.P)
 	for j, v := range s.Scale {
 		by[j] = 1 / v
 	}
@@ -418,7 +419,7 @@ func (s *Scaling) From(dst, w []float64) {
 // triangular again.
 func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 	n := g.Dim()
-	mean := make([]float64, n)
+	mean := memory.Floats(n)
 	s.From(mean, g.Mean)
 	if g.Form == gauss.Arrowhead || len(s.Crossed) > 0 || s.centred && (n <= fullRestore || rankOf(g)+s.ties(n) >= n) {
 		var err error
@@ -429,7 +430,7 @@ func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 	if g.Form == gauss.Full {
 		return gauss.NewFull(mean, s.factor(g.L)), nil
 	}
-	d := make([]float64, n)
+	d := memory.Floats(n)
 	for j, v := range g.Diag() {
 		by := s.Unit / s.Scale[j%len(s.Scale)]
 		d[j] = v * by * by

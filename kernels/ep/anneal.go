@@ -5,6 +5,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 const (
@@ -31,7 +32,7 @@ func (s *search) annealed(p *kernels.Problem) (engine, outcome, error) {
 	}
 	under := func(exponent float64) *kernels.Problem {
 		q := with(p, func(*kernels.Model) {})
-		q.Weight = make([]float64, p.N)
+		q.Weight = memory.Floats(p.N)
 		for i := 0; i < p.N; i += stride {
 			if q.Weight[i] = exponent; p.Weight != nil {
 				q.Weight[i] *= p.Weight[i]

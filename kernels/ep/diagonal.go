@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -43,12 +44,12 @@ type diagonal struct {
 func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
 	d := &diagonal{
 		w: make([]kernels.Weight, p.P), prev: make([]kernels.Weight, p.P),
-		site: make([]Site, len(p.Col)), logp: make([]float64, p.N), tilt: make([]kernels.Weight, p.N), base: make([]float64, p.N),
+		site: make([]Site, len(p.Col)), logp: memory.Floats(p.N), tilt: make([]kernels.Weight, p.N), base: memory.Floats(p.N),
 		kernel: newPriorKernel(k.Prior), tail: make([]Site, p.P),
 	}
 	if d.noise = noises(p); d.noise != nil {
 		d.back = make([]Site, len(p.Col))
-		d.at = make([]float64, p.P)
+		d.at = memory.Floats(p.P)
 	}
 	if d.noise == nil {
 		d.newton = newNewtonStep(p.N, p.P)
@@ -69,7 +70,7 @@ func noises(p *kernels.Problem) []float64 {
 	if p.Noise <= 0 && p.NoiseBy == nil {
 		return nil
 	}
-	q := make([]float64, p.P)
+	q := memory.Floats(p.P)
 	for j := range q {
 		q[j] = p.Noise
 		if p.NoiseBy != nil {
@@ -430,7 +431,7 @@ func (d *diagonal) prior(i int) (m, v float64) {
 
 func (d *diagonal) posterior() (*gauss.Normal, error) {
 	p := d.p
-	mean, variance := make([]float64, p.P), make([]float64, p.P)
+	mean, variance := memory.Floats(p.P), memory.Floats(p.P)
 	if d.noise != nil {
 		d.filter(nil)
 	}

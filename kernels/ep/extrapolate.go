@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // extrapolation is Anderson's: the combination of the last sweeps, each a map from sites to sites,
@@ -34,7 +35,7 @@ func (x *extrapolation) forget() { x.from, x.to = x.from[:0], x.to[:0] }
 // add records a sweep: its changes in standard deviations of the predictors, and its sites.
 func (f *full) add() {
 	x, n := f.past, f.p.N
-	r, g := make([]float64, 2*n), make([]float64, 2*n)
+	r, g := memory.Floats(2*n), memory.Floats(2*n)
 	if len(x.from) == sweepsKept {
 		r, g = x.from[0], x.to[0]
 		x.from, x.to = slices.Delete(x.from, 0, 1), slices.Delete(x.to, 0, 1)

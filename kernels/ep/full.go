@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 const (
@@ -83,7 +84,7 @@ func newFull(p *kernels.Problem) (*full, error) {
 	b := max(1, min(max(f.dim/4, leastRows), blockRows, f.dim, p.N))
 	f.g, f.h, f.hc = p.Matrix(b, f.dim), p.Matrix(b, f.dim), p.Matrix(b, f.dim)
 	f.v, f.a = p.Matrix(b, b), p.Matrix(b, b)
-	f.z, f.step, f.pull, f.half = make([]float64, b), make([]float64, b), make([]float64, b), make([]float64, p.N)
+	f.z, f.step, f.pull, f.half = make([]float64, b), make([]float64, b), make([]float64, b), memory.Floats(p.N)
 	f.sigma, f.mean, f.prev = p.Matrix(f.dim, f.dim), make([]float64, f.dim), make([]float64, f.dim)
 	f.root = p.Matrix(f.dim, f.dim)
 	return f, f.reset(p)
@@ -402,7 +403,7 @@ func (f *full) gradient() []float64 {
 	for i, s := range f.site {
 		f.half[i] = s.Nu
 	}
-	eta := make([]float64, f.p.P)
+	eta := memory.Floats(f.p.P)
 	f.p.MulT(eta, f.half)
 	return eta
 }
@@ -563,7 +564,7 @@ func (f *full) triangle() (*gauss.Normal, error) {
 	}
 	l := mode.PosteriorRoot(gauss.Scaled(nil), turned)
 	// mean = L Lᵀ Xᵀν
-	u, mean := make([]float64, p.P), make([]float64, p.P)
+	u, mean := memory.Floats(p.P), memory.Floats(p.P)
 	dense.GemvT(u, l, f.gradient())
 	dense.Gemv(mean, l, u)
 	for j := range mean {
@@ -614,7 +615,7 @@ func (f *full) lowRank() (*gauss.Normal, error) {
 	for i, s := range f.site {
 		f.half[i] = s.Nu - s.Tau*f.mean[i]
 	}
-	u, mean := make([]float64, p.P), make([]float64, p.P)
+	u, mean := memory.Floats(p.P), memory.Floats(p.P)
 	p.MulT(u, f.half)
 	g.MulCov(mean, u)
 	for j := range mean {

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Integration, as in package laplace: EP's evidence is a likelihood of the prior variances. With half-t
@@ -95,7 +96,7 @@ func (f *full) work() float64 {
 // known uses the information in many rows if there is no time for more. It returns nil if that
 // is little.
 func (l *learner) known(groups *mode.Groups) (*mode.Spread, error) {
-	dev, variance := make([]float64, l.p.P), make([]float64, l.p.P)
+	dev, variance := memory.Floats(l.p.P), memory.Floats(l.p.P)
 	if err := l.e.initial(dev, variance); err != nil {
 		return nil, err
 	}
@@ -119,8 +120,8 @@ func (l *learner) single(around *mode.Spread, f *kernels.Fit) error {
 	if !ok {
 		return nil
 	}
-	variance := make([]float64, l.p.P)
-	if err := l.e.initial(make([]float64, l.p.P), variance); err != nil {
+	variance := memory.Floats(l.p.P)
+	if err := l.e.initial(memory.Floats(l.p.P), variance); err != nil {
 		return err
 	}
 	if g.Single(around, variance, l.p.PriorVar) {

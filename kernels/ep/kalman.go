@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // kalman is EP with a joint Gaussian over weights that drift: a Kalman filter and smoother whose
@@ -54,9 +55,9 @@ func newKalman(p *kernels.Problem) (*kalman, error) {
 		return nil, fmt.Errorf("covariance = 'full' and process_noise with %d rows and %d weights; allowed: up to %d weights and %d rows x weights; use 'diagonal'", p.N, p.P, maxDim, maxKalman)
 	}
 	k := &kalman{
-		rows: newRows(p), mean: make([]float64, p.P), cov: p.Matrix(p.P, p.P), moving: make([]bool, p.P),
-		h: p.Matrix(p.N, p.P), m: make([]float64, p.N), v: make([]float64, p.N),
-		lambda: make([]float64, p.P), info: p.Matrix(p.P, p.P), a: make([]float64, p.P), u: make([]float64, p.P),
+		rows: newRows(p), mean: memory.Floats(p.P), cov: p.Matrix(p.P, p.P), moving: make([]bool, p.P),
+		h: p.Matrix(p.N, p.P), m: memory.Floats(p.N), v: memory.Floats(p.N),
+		lambda: memory.Floats(p.P), info: p.Matrix(p.P, p.P), a: memory.Floats(p.P), u: memory.Floats(p.P),
 	}
 	return k, k.reset(p)
 }
@@ -223,7 +224,7 @@ func (k *kalman) posterior() (*gauss.Normal, error) {
 	if p.N == 0 {
 		return p.Normal.ToFull()
 	}
-	mean, l := make([]float64, p.P), k.cov.Clone()
+	mean, l := memory.Floats(p.P), k.cov.Clone()
 	if err := dense.Cholesky(l); err != nil {
 		return nil, fmt.Errorf("ep: the filtered covariance: %w; scale the features", err)
 	}
@@ -253,7 +254,7 @@ func (k *kalman) initial(dev, variance []float64) error {
 // to first.
 func (k *kalman) touches() (mean, variance []float64, err error) {
 	p := k.p
-	mean, variance = make([]float64, len(p.Col)), make([]float64, len(p.Col))
+	mean, variance = memory.Floats(len(p.Col)), memory.Floats(len(p.Col))
 	if p.N == 0 {
 		return mean, variance, nil
 	}
@@ -277,7 +278,7 @@ func (k *kalman) touches() (mean, variance []float64, err error) {
 	}
 	final := save()
 	part := make([]state, 0, long)
-	t := make([]float64, p.P)
+	t := memory.Floats(p.P)
 	var bad error
 	err = k.backward(0, &c, func(i int) {
 		if i == p.N-1 || (i+1)%long == 0 {

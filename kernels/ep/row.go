@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -20,7 +21,7 @@ type rows struct {
 }
 
 func newRows(p *kernels.Problem) rows {
-	return rows{site: make([]Site, p.N), logp: make([]float64, p.N), base: make([]float64, p.N), tilt: make([]kernels.Weight, p.N)}
+	return rows{site: make([]Site, p.N), logp: memory.Floats(p.N), base: memory.Floats(p.N), tilt: make([]kernels.Weight, p.N)}
 }
 
 func (r *rows) use(p *kernels.Problem) {

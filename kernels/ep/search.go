@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -123,8 +124,8 @@ func (l *learner) guessed(f *kernels.Fit) error {
 	if !dispersed && !shaped {
 		return nil
 	}
-	variance := make([]float64, l.p.P)
-	if err := l.e.initial(make([]float64, l.p.P), variance); err != nil {
+	variance := memory.Floats(l.p.P)
+	if err := l.e.initial(memory.Floats(l.p.P), variance); err != nil {
 		return err
 	}
 	if dispersed {
@@ -540,7 +541,7 @@ const endOfRange = "is at the end of its range: the data do not bound it"
 
 func (l *learner) varied(g *mode.Groups) *varied {
 	return &varied{learner: l, groups: g, from: l.p, strict: l.out.usable(), tol: looseTol,
-		dev: make([]float64, l.p.P), variance: make([]float64, l.p.P), best: slices.Clone(l.e.sites())}
+		dev: memory.Floats(l.p.P), variance: memory.Floats(l.p.P), best: slices.Clone(l.e.sites())}
 }
 
 func (v *varied) at(theta []float64) *kernels.Problem {
@@ -632,7 +633,7 @@ func (l *learner) priors(p *kernels.Problem, g *mode.Groups, variance []float64)
 }
 
 func logs(v []float64) []float64 {
-	out := make([]float64, len(v))
+	out := memory.Floats(len(v))
 	for k, x := range v {
 		out[k] = math.Log(x)
 	}

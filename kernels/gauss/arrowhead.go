@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -26,7 +27,7 @@ type Arrow struct {
 // NewArrowhead returns the Normal over the columns of a; the arguments are retained.
 // Cost: O(d²) for each leaf.
 func NewArrowhead(mean []float64, a *Arrow) *Normal {
-	g := &Normal{Form: Arrowhead, Mean: mean, Arrow: a, Var: make([]float64, len(mean))}
+	g := &Normal{Form: Arrowhead, Mean: mean, Arrow: a, Var: memory.Floats(len(mean))}
 	a.at = make([]int, len(mean))
 	for i, j := range a.Block {
 		a.L.Stop.Row(i)

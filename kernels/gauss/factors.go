@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Factor is exp(-Times/2 (x - Mean)ᵀ(R Rᵀ)⁻¹(x - Mean)), R lower triangular: an unnormalised
@@ -30,7 +31,7 @@ type Factor struct {
 func Multiply(a *dense.Matrix, factors []Factor, delta *dense.Matrix, nu []float64) (root *dense.Matrix, mean []float64, logDet, apart float64, err error) {
 	p := a.Rows
 	mid, term := dense.NewUnder(a.Stop, p, p), dense.NewUnder(a.Stop, p, p)
-	rhs, u := make([]float64, p), make([]float64, p)
+	rhs, u := memory.Floats(p), memory.Floats(p)
 	if nu != nil {
 		dense.GemvT(rhs, a, nu)
 	}
@@ -74,7 +75,7 @@ func Multiply(a *dense.Matrix, factors []Factor, delta *dense.Matrix, nu []float
 	lt := a.T()
 	dense.SolveLowerT(c, lt) // A' = A C⁻¹, so A'ᵀ = C⁻ᵀAᵀ
 	dense.SolveLowerTVec(c, rhs)
-	mean = make([]float64, p)
+	mean = memory.Floats(p)
 	dense.GemvT(mean, lt, rhs)
 	return lt.T(), mean, dense.LogDet(c), apart - dense.Dot(rhs, rhs), nil
 }

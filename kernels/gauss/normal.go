@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -66,7 +67,7 @@ func NewDiagonal(mean, variance []float64) *Normal {
 
 // NewFull returns N(mean, L Lᵀ); the arguments are retained.
 func NewFull(mean []float64, l *dense.Matrix) *Normal {
-	g := &Normal{Form: Full, Mean: mean, L: l, Var: make([]float64, len(mean))}
+	g := &Normal{Form: Full, Mean: mean, L: l, Var: memory.Floats(len(mean))}
 	for i := range g.Var {
 		l.Stop.Row(i)
 		r := l.Row(i)[:i+1]
@@ -78,7 +79,7 @@ func NewFull(mean []float64, l *dense.Matrix) *Normal {
 // NewLowRank returns N(mean, diag(d) - F Fᵀ); the arguments are retained. A variance that is not
 // positive after rounding is an error.
 func NewLowRank(mean, d []float64, f *dense.Matrix) (*Normal, error) {
-	g := &Normal{Form: LowRank, Mean: mean, D: d, F: f, Var: make([]float64, len(mean))}
+	g := &Normal{Form: LowRank, Mean: mean, D: d, F: f, Var: memory.Floats(len(mean))}
 	for i := range g.Var {
 		f.Stop.Row(i)
 		r := f.Row(i)
@@ -149,10 +150,10 @@ func (g *Normal) Linear(col []uint32, x []float64, scratch *[]float64) (mean, va
 
 func room(scratch *[]float64, n int) []float64 {
 	if scratch == nil {
-		return make([]float64, n)
+		return memory.Floats(n)
 	}
 	if cap(*scratch) < n {
-		*scratch = make([]float64, n)
+		*scratch = memory.Floats(n)
 	}
 	u := (*scratch)[:n]
 	clear(u)
@@ -168,7 +169,7 @@ func (g *Normal) MulCov(dst, x []float64) {
 		}
 	case Full:
 		p := g.Dim()
-		u := make([]float64, p)
+		u := memory.Floats(p)
 		for i := range p {
 			g.L.Stop.Row(i)
 			dense.Axpy(x[i], g.L.Row(i)[:i+1], u[:i+1])

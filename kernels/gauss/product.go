@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -78,7 +79,7 @@ func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err er
 	if err != nil {
 		return nil, 0, err
 	}
-	d := make([]float64, p)
+	d := memory.Floats(p)
 	post.MulCov(d, nu)
 	logC -= 0.5 * (apart - dense.Dot(d, nu) + norms[base] - norm)
 	for i := range d {
@@ -91,8 +92,8 @@ func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err er
 // relative to the mean of part base.
 func pull(prior *Normal, parts []*Normal, base int) (nu []float64, apart float64, err error) {
 	p := prior.Dim()
-	nu = make([]float64, p)
-	u := make([]float64, p)
+	nu = memory.Floats(p)
+	u := memory.Floats(p)
 	add := func(q *Normal, times float64) error {
 		d := less(q.Mean, parts[base].Mean)
 		if err := q.MulPrec(u, d); err != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // stepper adapts the step size by dual averaging so that the mean acceptance probability of
@@ -67,11 +68,11 @@ type spread struct {
 }
 
 func newSpread(n int, full bool) *spread {
-	s := &spread{mean: make([]float64, n), d: make([]float64, n)}
+	s := &spread{mean: memory.Floats(n), d: memory.Floats(n)}
 	if full {
 		s.cov = dense.New(n, n)
 	} else {
-		s.ss = make([]float64, n)
+		s.ss = memory.Floats(n)
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -54,11 +55,11 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 
 	// log l at the draws of both, relative to a typical one to keep exponents small
 	v := m.view(q, s.mean)
-	u, grad := make([]float64, p), make([]float64, p)
+	u, grad := memory.Floats(p), memory.Floats(p)
 	ratio := func(u []float64) float64 { return v.at(u, grad) + c + 0.5*dense.Dot(u, u) }
 	post := make([][]float64, len(draws))
 	for k, d := range draws {
-		post[k] = make([]float64, n)
+		post[k] = memory.Floats(n)
 		for i := range n {
 			q.from(u, s.mean, d.Row(d.Rows-n+i))
 			post[k][i] = ratio(u)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -188,7 +189,7 @@ func ess(chains [][]float64) float64 {
 	dev := make([][]float64, m)
 	for i, c := range chains {
 		mean, _ := meanVar(c)
-		dev[i] = make([]float64, n)
+		dev[i] = memory.Floats(n)
 		for j, v := range c {
 			dev[i][j] = v - mean
 		}

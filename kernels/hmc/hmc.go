@@ -23,6 +23,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
@@ -233,11 +234,11 @@ type sampling struct {
 func (s *sampling) run() error {
 	p := s.dim()
 	isFull := p <= fullMetric || p <= fullMetricMost && p*p <= s.nnz
-	one := &metric{scale: make([]float64, p)}
+	one := &metric{scale: memory.Floats(p)}
 	for i := range one.scale {
 		one.scale[i] = 1
 	}
-	s.centre = make([]float64, p)
+	s.centre = memory.Floats(p)
 	v := s.view(one, s.centre)
 	rng := rand.New(rand.NewPCG(s.seed, 0))
 	for try := 0; ; try++ {
@@ -287,7 +288,7 @@ func (s *sampling) chain(number uint64) *chain {
 		c.both = newSpread(2*p, true)
 	}
 
-	u, z, zg := make([]float64, p), make([]float64, p), make([]float64, 2*p)
+	u, z, zg := memory.Floats(p), memory.Floats(p), make([]float64, 2*p)
 	if c.err = s.begin(t, s.startOf(int(number)-1), rng, u, z); c.err != nil {
 		return c
 	}
@@ -377,7 +378,7 @@ func (s *sampling) result() (*Result, error) {
 		n += c.n
 	}
 	r.Acceptance /= float64(n)
-	z := make([]float64, s.dim())
+	z := memory.Floats(s.dim())
 	var scratch []float64
 	for _, d := range s.draws {
 		for i := range d.Rows {
@@ -422,7 +423,7 @@ func (s *sampling) control() []float64 {
 		return nil
 	}
 	n := 0.0
-	mean, cov := make([]float64, p), dense.New(2*p, 2*p)
+	mean, cov := memory.Floats(p), dense.New(2*p, 2*p)
 	for _, c := range s.made {
 		n += c.both.n
 		dense.Axpy(c.both.n, c.both.mean[p:], mean)
@@ -438,7 +439,7 @@ func (s *sampling) control() []float64 {
 	}
 	dense.SolveLowerVec(gg, mean)
 	dense.SolveLowerTVec(gg, mean)
-	shift := make([]float64, p)
+	shift := memory.Floats(p)
 	dense.GemvT(shift, gz, mean)
 	if !dense.AllFinite(shift) {
 		return nil
@@ -461,7 +462,7 @@ func (r *Result) Weights(dst []float64, c, i int) {
 // diagnose computes R-hat and ESS by weight.
 func (r *Result) diagnose() {
 	p := r.Draws[0].Cols
-	r.RHat, r.ESSBulk, r.ESSTail = make([]float64, p), make([]float64, p), make([]float64, p)
+	r.RHat, r.ESSBulk, r.ESSTail = memory.Floats(p), memory.Floats(p), memory.Floats(p)
 	dense.Parallel(p, func(lo, hi int) {
 		chains := make([][]float64, len(r.Draws))
 		for j := lo; j < hi; j++ {
@@ -486,7 +487,7 @@ func (r *Result) normal() (*gauss.Normal, error) {
 			s.add(d.Row(i))
 		}
 	}
-	variance := make([]float64, p)
+	variance := memory.Floats(p)
 	for j := range variance {
 		if s.cov != nil {
 			variance[j] = s.cov.At(j, j) / (s.n - 1)
@@ -547,7 +548,7 @@ func (s *sampling) finish(r *Result, post *gauss.Normal) {
 
 // early returns the result of a run that the time limit ended in its warm-up.
 func (s *sampling) early() (*Result, error) {
-	w, scratch := make([]float64, s.dim()), []float64(nil)
+	w, scratch := memory.Floats(s.dim()), []float64(nil)
 	s.weights(w, s.centre, &scratch)
 	var post *gauss.Normal
 	if s.laplace.full() {

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -133,8 +134,8 @@ type climber struct {
 
 func newClimber(s *sampling, full bool) *climber {
 	own := *s.model
-	c := &climber{all: own.obs, here: slices.Clone(s.centre), grad: make([]float64, s.dim()), full: full}
-	one := &metric{scale: make([]float64, s.dim())}
+	c := &climber{all: own.obs, here: slices.Clone(s.centre), grad: memory.Floats(s.dim()), full: full}
+	one := &metric{scale: memory.Floats(s.dim())}
 	c.view = own.view(one, c.here)
 	c.density(c.here, c.grad)
 	return c
@@ -190,7 +191,7 @@ func (c *climber) LogEvidence() (float64, error) {
 		}
 		log -= 0.5 * dense.LogDet(h)
 	} else {
-		squares, prior := make([]float64, p), c.root.Variances()
+		squares, prior := memory.Floats(p), c.root.Variances()
 		c.Squares(squares, curved)
 		for j, x := range squares {
 			log -= 0.5 * math.Log1p(x*prior[j])

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -26,7 +27,7 @@ type point struct {
 }
 
 func newPoint(n int) point {
-	return point{u: make([]float64, n), p: make([]float64, n), g: make([]float64, n)}
+	return point{u: memory.Floats(n), p: memory.Floats(n), g: memory.Floats(n)}
 }
 
 func (z *point) set(from *point) {
@@ -48,7 +49,7 @@ type span struct {
 }
 
 func newSpan(n int) span {
-	return span{beg: make([]float64, n), end: make([]float64, n), rho: make([]float64, n), pick: newPoint(n)}
+	return span{beg: memory.Floats(n), end: memory.Floats(n), rho: memory.Floats(n), pick: newPoint(n)}
 }
 
 // sampler is the no-U-turn sampler: trajectories double until they turn back, and the next state

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -66,10 +67,10 @@ func (m *model) view(r *metric, centre []float64) *view {
 	p, n := m.dim(), len(m.obs)
 	v := &view{model: m, metric: r, centre: centre}
 	for _, x := range []*[]float64{&v.z, &v.g, &v.w, &v.x} {
-		*x = make([]float64, p)
+		*x = memory.Floats(p)
 	}
 	for _, x := range []*[]float64{&v.s, &v.d1, &v.d2} {
-		*x = make([]float64, n)
+		*x = memory.Floats(n)
 	}
 	return v
 }
@@ -131,7 +132,7 @@ func (v *view) hessian(h *dense.Matrix, c []float64) {
 // the chains start, not the result.
 func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, ok bool) {
 	p := v.dim()
-	h := &hill{view: v, z: z, grad: make([]float64, p), step: make([]float64, p), next: make([]float64, p), nextGrad: make([]float64, p), t: make([]float64, len(v.obs))}
+	h := &hill{view: v, z: z, grad: memory.Floats(p), step: memory.Floats(p), next: memory.Floats(p), nextGrad: memory.Floats(p), t: make([]float64, len(v.obs))}
 	h.logp = v.density(z, h.grad)
 	if !special.Finite(h.logp) || !dense.AllFinite(h.grad) {
 		return nil, false
@@ -207,7 +208,7 @@ func (v *view) laplace(fullMetric bool) *metric {
 		}
 		return &metric{chol: h}
 	}
-	r := &metric{scale: make([]float64, p)}
+	r := &metric{scale: memory.Floats(p)}
 	v.Squares(r.scale, c)
 	prior := v.root.Variances() // exact if the prior is diagonal, otherwise close enough
 	for i, s := range r.scale {
@@ -224,7 +225,7 @@ func (v *view) solve(b, c, t []float64) {
 	p := len(b)
 	r := append([]float64(nil), b...)
 	d := append([]float64(nil), b...)
-	q := make([]float64, p)
+	q := memory.Floats(p)
 	clear(b)
 	rr := dense.Dot(r, r)
 	for stop, k := 1e-8*rr, 0; rr > stop && k < 200; k++ {

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Elimination. No row has two levels of the same column, so the levels of a column form a
@@ -120,17 +121,18 @@ type arrow struct {
 	s     *dense.Matrix // S less Λ_b
 	b     *dense.Matrix // the factor of I + TᵀST, in reverse order
 	u     []float64     // room for the block
+	f     []float64     // and for the leaves
 	part  []float64     // of each leaf
 }
 
 // newArrow lays out the products. Cost: O(nnz log nnz).
 func newArrow(p *kernels.Problem, s *split) *arrow {
 	n, d, q := p.N, len(s.block), s.wide
-	a := &arrow{Problem: p, split: s, x: make([]float64, n*q)}
+	a := &arrow{Problem: p, split: s, x: memory.Floats(n * q)}
 	all := len(s.leaf) / q
 	a.order(all)
-	a.xb = design.Columns{N: n, P: d, Row: make([]int, 1, n+1), Stop: p.Stop}
-	a.xb.Col = make([]uint32, 0, max(len(p.Val)-n*q, 0))
+	a.xb = design.Columns{N: n, P: d, Row: memory.Make[int](1, n+1), Stop: p.Stop}
+	a.xb.Col = memory.Make[uint32](0, max(len(p.Val)-n*q, 0))
 	for r := range n {
 		p.Stop.Row(r)
 		col, _ := p.Entries(a.place(r))
@@ -141,8 +143,8 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 		}
 		a.xb.Row = append(a.xb.Row, len(a.xb.Col))
 	}
-	a.tie = design.Columns{N: len(s.leaf), P: d, Row: make([]int, 1, len(s.leaf)+1), Stop: p.Stop}
-	a.slot = make([]uint32, len(a.xb.Col))
+	a.tie = design.Columns{N: len(s.leaf), P: d, Row: memory.Make[int](1, len(s.leaf)+1), Stop: p.Stop}
+	a.slot = memory.Make[uint32](len(a.xb.Col), len(a.xb.Col))
 	place := make([]int, d) // by block weight: its place in the leaf's row, plus 1
 	for k := range all {
 		p.Stop.Row(k)
@@ -168,25 +170,25 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 		}
 		a.tie.Row = append(a.tie.Row, len(a.tie.Col))
 	}
-	a.tie.Val = make([]float64, len(a.tie.Col))
-	a.xb.Val = make([]float64, len(a.xb.Col))
+	a.tie.Val = memory.Floats(len(a.tie.Col))
+	a.xb.Val = memory.Floats(len(a.xb.Col))
 	a.load()
 	a.xb.Fill()
 	a.h, a.s, a.b = p.Matrix(d, d), p.Matrix(d, d), p.Matrix(d, d)
-	a.d, a.r, a.v = make([]float64, all*q*q), make([]float64, all*q*q), make([]float64, len(s.leaf))
-	a.e, a.ones = a.tie, make([]float64, len(s.leaf))
-	a.e.Val = make([]float64, len(a.tie.Col))
+	a.d, a.r, a.v = memory.Floats(all*q*q), memory.Floats(all*q*q), memory.Floats(len(s.leaf))
+	a.e, a.ones = a.tie, memory.Floats(len(s.leaf))
+	a.e.Val = memory.Floats(len(a.tie.Col))
 	for k := range a.ones {
 		a.ones[k] = 1
 	}
-	a.u, a.part = make([]float64, d), make([]float64, len(a.tie.Col))
+	a.u, a.part = make([]float64, d), memory.Floats(len(a.tie.Col))
 	return a
 }
 
 // order sorts the rows by leaf; all is the number of leaves.
 func (a *arrow) order(all int) {
-	leaf := make([]int32, a.N)
-	a.start = make([]int, all+2)
+	leaf := memory.Make[int32](a.N, a.N)
+	a.start = memory.Make[int](all+2, all+2)
 	sorted, q := true, int32(a.wide)
 	for i := range leaf {
 		a.Stop.Row(i)
@@ -207,13 +209,13 @@ func (a *arrow) order(all int) {
 	if sorted {
 		return
 	}
-	a.row = make([]int32, a.N)
+	a.row = memory.Make[int32](a.N, a.N)
 	next := slices.Clone(a.start)
 	for i, k := range leaf {
 		a.row[next[k]] = int32(i)
 		next[k]++
 	}
-	a.by = make([]float64, a.N)
+	a.by = memory.Floats(a.N)
 }
 
 // place returns the index of the r-th row in leaf order.
@@ -302,7 +304,7 @@ func (s *search) arrowFactor(curv []float64) (floored bool, err error) {
 }
 
 func floorOf(curv []float64) []float64 {
-	c := make([]float64, len(curv))
+	c := memory.Floats(len(curv))
 	for i, v := range curv {
 		c[i] = max(v, 0)
 	}
@@ -518,7 +520,10 @@ func (a *arrow) solve(dst, g []float64) {
 	}
 	q := a.wide
 	all := len(a.v) / q
-	f := make([]float64, len(a.v))
+	if a.f == nil {
+		a.f = memory.Floats(len(a.v))
+	}
+	f := a.f
 	if q == 1 {
 		a.solveSingle(dst, g, f)
 		return
@@ -593,7 +598,7 @@ func (a *arrow) covariance() (root, p *dense.Matrix, ph, own []float64) {
 	root = mode.PosteriorRoot(a.root, a.b)
 	p = a.Matrix(d, d)
 	dense.MulTB(p, root, root)
-	ph, own = make([]float64, len(a.tie.Val)), make([]float64, len(a.r))
+	ph, own = memory.Floats(len(a.tie.Val)), memory.Floats(len(a.r))
 	a.Parallel(len(a.v)/q, len(a.tie.Val)*8, func(lo, hi int) {
 		turned := make([]float64, q*q) // covariance in the leaf's coordinates
 		for k := lo; k < hi; k++ {
@@ -663,7 +668,7 @@ func (e *engine) arrowAt(w, curv []float64) (*belief, error) {
 	q := a.wide
 	bl.mean = w
 	bl.vars = func() []float64 {
-		v := make([]float64, len(w))
+		v := memory.Floats(len(w))
 		for i, j := range a.block {
 			v[j] = p.Row(i)[i]
 		}
@@ -734,7 +739,7 @@ const looseNote = "of the correlated weights of a level, more than 5,000 in all,
 func (e *engine) arrowNormal(w []float64, root, p *dense.Matrix) (*gauss.Normal, error) {
 	a := e.search.arrow
 	q, d := a.wide, len(a.block)
-	h, own := a.Matrix(len(a.v), d), make([]float64, len(a.r))
+	h, own := a.Matrix(len(a.v), d), memory.Floats(len(a.r))
 	unit := make([]float64, q*q)
 	for r := range q {
 		unit[r*q+r] = 1
@@ -764,7 +769,7 @@ func (e *engine) arrowNormal(w []float64, root, p *dense.Matrix) (*gauss.Normal,
 	if q > 1 {
 		w = e.tied.of[slices.IndexFunc(e.tied.of, func(s *tie) bool { return s.Levels[0][0] == leaf[0] })].leaves(w, h, own)
 	}
-	diag := make([]float64, len(leaf))
+	diag := memory.Floats(len(leaf))
 	for k := range diag {
 		diag[k] = own[k*q+k%q]
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -42,17 +43,26 @@ type learner struct {
 	costlyEvidence    bool // the evidence is expensive
 	costlyFactor      bool // or its factorisation is
 
-	at           *evidence   // the latest
-	currentTheta []float64   // the θ set last
-	w, a         []float64   // where the search for the mode starts, as weights or in row space
-	drift        *drift      // how w moves with θ; nil if that is not followed
-	pass         *newtonStep // replaces the rows; may be nil
-	coarse       bool        // integrate sums over no grid
-	fixed        bool        // Curvature is computed, with the curvature of the rows held fixed
-	plain        bool        // integrate has not averaged over variances, and that matters
-	rough        bool        // the first modes need not be exact: see ease
-	risen        *rise       // the latest result of Slope
-	rising       bool        // the evidence has no maximum nearby: only a prior on the learnt numbers gives one
+	at           *evidence    // the latest
+	currentTheta []float64    // the θ set last
+	w, a         []float64    // where the search for the mode starts, as weights or in row space
+	drift        *drift       // how w moves with θ; nil if that is not followed
+	pass         *newtonStep  // replaces the rows; may be nil
+	coarse       bool         // integrate sums over no grid
+	fixed        bool         // Curvature is computed, with the curvature of the rows held fixed
+	plain        bool         // integrate has not averaged over variances, and that matters
+	rough        bool         // the first modes need not be exact: see ease
+	risen        *rise        // the latest result of Slope
+	rising       bool         // the evidence has no maximum nearby: only a prior on the learnt numbers gives one
+	rooms        [3][]float64 // of room
+}
+
+// room returns one of the vectors of slope, with a number for each row, whatever it contains.
+func (h *learner) room(k int) []float64 {
+	if h.rooms[k] == nil {
+		h.rooms[k] = memory.Floats(h.x.N)
+	}
+	return h.rooms[k]
 }
 
 func (e *engine) learns() bool {
@@ -274,7 +284,7 @@ func (d *drift) keep(h *learner) {
 	for k := range h.Names {
 		d.theta = append(d.theta, h.currentTheta[k])
 		if k == len(d.push) {
-			d.push, d.way = append(d.push, make([]float64, h.x.P)), append(d.way, make([]float64, h.x.P))
+			d.push, d.way = append(d.push, memory.Floats(h.x.P)), append(d.way, memory.Floats(h.x.P))
 		}
 		clear(d.push[k])
 	}
@@ -295,7 +305,7 @@ func (d *drift) to(theta, w []float64, tol float64) []float64 {
 		return w
 	}
 	far := 0.0
-	move := make([]float64, len(w))
+	move := memory.Floats(len(w))
 	for k, at := range d.theta {
 		by := min(max(theta[k]-at, -farDrift), farDrift)
 		dense.Axpy(by, d.way[k], move)
@@ -360,7 +370,7 @@ func (h *learner) exactly() error {
 // earlier. If the evidence is slow it is one near the mode: see exactly. If the Hessian leaves
 // curvature out, which a larger variance hides better, it climbs from a single start.
 func (h *learner) maximise(start []float64) (best *evidence, status, note string, err error) {
-	h.w, h.a = start, make([]float64, len(h.search.u))
+	h.w, h.a = start, memory.Floats(len(h.search.u))
 	starts := [][]float64{h.theta}
 	if h.exact() {
 		starts = h.Starts(h.theta, h.dispersion)
@@ -434,7 +444,6 @@ func (h *learner) Tolerance() float64 {
 // slope returns the derivative of the evidence in θ at ev, and the scale that divides it to
 // give MacKay's step.
 func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
-	n := h.x.N
 	s := h.search
 	g, scale, dw, gamma := h.mackay(ev)
 	if h.pass != nil {
@@ -444,13 +453,13 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	var third []float64 // dW/dη, later q dW/dη
 	bent := false
 	if !h.lik.Traits().Gaussian {
-		third = make([]float64, n)
+		third = h.room(0)
 		bent = h.third(third, ev.floored)
 	}
 	var q []float64
 	diagonal := h.root.Of.Form == gauss.Diagonal
 	if bent || h.shape >= 0 || h.dispersion >= 0 && !(h.lik.Traits().Gaussian && diagonal) {
-		q = make([]float64, n)
+		q = h.room(1)
 		ev.rows(q)
 	}
 	var adj, xv []float64
@@ -461,7 +470,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		adj = h.mulCovRows(ev, third)
 		h.moved(g, adj, dw)
 		if h.shape >= 0 || h.dispersion >= 0 {
-			xv = make([]float64, n)
+			xv = h.room(2)
 			h.x.Mul(xv, adj)
 		}
 	}
@@ -500,7 +509,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 func (h *learner) mackay(ev *evidence) (g, scale, dw []float64, gamma float64) {
 	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
 	v := h.root.Of.Diag()
-	dw = make([]float64, len(v))
+	dw = memory.Floats(len(v))
 	variance := ev.vars()
 	for j, m := range h.root.Of.Mean {
 		dw[j] = ev.mean[j] - m
@@ -592,7 +601,7 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 		}
 	}
 	s := h.search
-	row := &mode.Point{Eta: s.now.Eta, D1: make([]float64, s.N), Curv: make([]float64, s.N)}
+	row := &mode.Point{Eta: s.now.Eta, D1: memory.Floats(s.N), Curv: memory.Floats(s.N)}
 	at := theta[k]
 	var sums [5]float64 // log p + the log determinant's part, at -2..2 steps
 	for m := -2; m <= 2; m++ {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // What Laplace's evidence leaves out for a weight with few rows is, to the next order and with all
@@ -58,7 +59,7 @@ func (h *learner) fewRowsNotes() (notes []string) {
 func (h *learner) nextOrderError() (off, sd []float64) {
 	s, b, t := h.search, h.x.Batch(), thirdOf(h.lik)
 	n, p := h.x.N, h.x.P
-	third, fourth := make([]float64, n), make([]float64, n)
+	third, fourth := memory.Floats(n), memory.Floats(n)
 	mode.Sum(s.Stop, n, 48, func(lo, hi int) float64 {
 		step := 0.05 * t.unit
 		for i := lo; i < hi; i++ {
@@ -68,7 +69,7 @@ func (h *learner) nextOrderError() (off, sd []float64) {
 		}
 		return 0
 	})
-	curv, f3, f4 := make([]float64, p), make([]float64, p), make([]float64, p)
+	curv, f3, f4 := memory.Floats(p), memory.Floats(p), memory.Floats(p)
 	for i := range n {
 		s.Stop.Row(i)
 		w := max(s.now.Curv[i], 0)

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // A belief is the Gaussian approximation at a point of the log posterior.
@@ -94,7 +95,7 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 
 func (e *engine) diagonalAt(w, curv []float64) (bl *belief, err error) {
 	bl = &belief{}
-	h := make([]float64, e.x.P)
+	h := memory.Floats(e.x.P)
 	e.x.Squares(h, curv)
 	post, logDet, floored, err := mode.Diagonal(e.root, w, h)
 	if err != nil {
@@ -179,7 +180,7 @@ type blockFactor struct {
 // If the curvatures make it indefinite, negative ones count as 0 from then on.
 func (f *blockFactor) of(cols []int) (scale []float64, b *dense.Matrix, err error) {
 	d, n := f.x, len(cols)
-	scale = make([]float64, n)
+	scale = memory.Floats(n)
 	for k, j := range cols {
 		f.place[j] = k
 		scale[k] = math.Sqrt(f.root.Of.Var[j])
@@ -246,7 +247,7 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := make([]float64, d.P)
+	h := memory.Floats(d.P)
 	d.Squares(h, c)
 	post, logDet, err := low.WithRest(t, h, kernels.Or(d.Options.Rank, mode.DefaultRank))
 	if err != nil {

@@ -42,10 +42,11 @@ type spread struct {
 // and the starting point.
 func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	o := &h.x.Options
-	deviation := mode.Deviation(h.x)
-	unit := 1.0
-	if h.lik.Traits().Located {
-		unit = deviation
+	unit, deviation := 1.0, 0.0
+	if located := h.lik.Traits().Located; located || h.dispersion >= 0 {
+		if deviation = mode.Deviation(h.x); located {
+			unit = deviation
+		}
 	}
 	start = slices.Clone(h.theta)
 	var priors []mode.Hyper

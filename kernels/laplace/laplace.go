@@ -28,6 +28,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -271,7 +272,7 @@ func learnBy(ctx context.Context, p *kernels.Problem, start []float64, bare bool
 		return nil, nil, err
 	}
 	if start != nil {
-		from := make([]float64, len(start))
+		from := memory.Floats(len(start))
 		sc.To(from, start)
 		start = from
 	}
@@ -537,7 +538,7 @@ func (h *learner) note(f *kernels.Fit, around *spread) {
 	if around.shape[2] > 0 {
 		f.Shape = around.shape[2]
 	}
-	sd, deviation := make([]float64, x.P), make([]float64, x.P)
+	sd, deviation := memory.Floats(x.P), memory.Floats(x.P)
 	for j, k := range h.Of {
 		if k >= 0 {
 			sd[j], deviation[j] = around.mean[k], around.sd[k]
@@ -571,7 +572,7 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 func (e *engine) here() (*evidence, error) {
 	s := e.search
 	e.assembled = s.Status == "" && s.exact
-	w := make([]float64, e.x.P)
+	w := memory.Floats(e.x.P)
 	s.weights(w)
 	if s.space == arrowSpace {
 		s.evaluated = append(s.evaluated[:0], w...)

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -78,33 +79,33 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 			n = 0
 		}
 	}
-	s.base, s.now, s.next = make([]float64, n), mode.NewPoint(n), mode.NewPoint(n)
-	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
-	s.w1 = make([]float64, p)
+	s.base, s.now, s.next = memory.Floats(n), mode.NewPoint(n), mode.NewPoint(n)
+	s.dEta, s.n1 = memory.Floats(n), memory.Floats(n)
+	s.w1 = memory.Floats(p)
 	if s.sums == nil {
 		s.Predictor(s.base, t.Of.Mean)
 	}
 	dim := p
 	if sp == rowSpace {
 		dim = n
-		s.pu = make([]float64, n)
+		s.pu = memory.Floats(n)
 	}
 	if sp == rowSpace || rows {
-		s.sw, s.b, s.k = make([]float64, n), d.Matrix(n, n), d.Matrix(n, n)
+		s.sw, s.b, s.k = memory.Floats(n), d.Matrix(n, n), d.Matrix(n, n)
 	}
-	s.u, s.du, s.grad = make([]float64, dim), make([]float64, dim), make([]float64, dim)
+	s.u, s.du, s.grad = memory.Floats(dim), memory.Floats(dim), memory.Floats(dim)
 	if sp != rowSpace {
 		s.pu = s.u
 	}
 	if s.sums != nil {
-		s.tried = make([]float64, p)
+		s.tried = memory.Floats(p)
 	}
 	switch sp {
 	case weightSpace:
 		s.b, s.hess = d.Matrix(p, p), newHessian(d)
 		s.once = newOnce(d, l)
 	case krylov:
-		s.jacobi = make([]float64, p)
+		s.jacobi = memory.Floats(p)
 	}
 	return s
 }
@@ -138,7 +139,7 @@ func (s *search) rescale(v []float64) bool {
 	if f == 1 && more == 0 {
 		return true
 	}
-	x := make([]float64, s.N) // column 0, the first in its rows
+	x := memory.Floats(s.N) // column 0, the first in its rows
 	for i := range x {
 		if col, val := s.Entries(i); len(col) > 0 && col[0] == 0 {
 			x[i] = val[0]
@@ -549,7 +550,7 @@ func (s *search) halfSolve(y []float64) {
 func (s *search) applyB(dst, x []float64) {
 	s.root.Mul(s.w1, x)
 	if s.n2 == nil {
-		s.n2 = make([]float64, s.N)
+		s.n2 = memory.Floats(s.N)
 	}
 	for i, c := range s.now.Curv {
 		s.n1[i] = max(c, 0)

@@ -4,6 +4,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // singleRead is what a search computes of a point ahead of time. With many rows and few columns a Newton
@@ -30,7 +31,7 @@ func newOnce(d *kernels.Problem, l lik.Likelihood) *singleRead {
 	if parts == 0 || l.Traits().Gaussian {
 		return nil
 	}
-	return &singleRead{grad: make([]float64, d.P), ahead: make([]float64, d.P),
+	return &singleRead{grad: memory.Floats(d.P), ahead: memory.Floats(d.P),
 		slopes: d.Matrix(parts, d.P), logLiks: make([]float64, parts)}
 }
 

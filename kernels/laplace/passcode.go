@@ -6,6 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/internal/wire"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // passMark begins an encoded pass; its last byte is the version of the layout.
@@ -64,7 +65,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	r.Values(t, &s.dict, s.Head, cols, maxPassWeights)
 	p := len(t.Numbers)
 	s.at, s.shift, s.slope, s.curv = r.Floats(p), r.Floats(p), r.Floats(p), r.Floats(p*(p+1)/2)
-	s.bend, t.Squares = make([]float64, p), make([]float64, p)
+	s.bend, t.Squares = memory.Floats(p), memory.Floats(p)
 	if s.learns {
 		s.bend, t.Squares = r.Floats(p), r.Floats(p)
 	}

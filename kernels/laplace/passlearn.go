@@ -262,7 +262,7 @@ func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 		d := h.lik.(lik.Dispersed).Dispersion()
 		by, logLik = n.noise/d, -0.5*n.totals.Weight*math.Log(2*math.Pi*d)-0.5*n.squares/d
 	}
-	z, white := make([]float64, p), make([]float64, p)
+	z, white := memory.Floats(p), memory.Floats(p)
 	for j, m := range root.Of.Mean {
 		z[j] = n.u[j] - m
 	}
@@ -289,7 +289,7 @@ func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 	if err := mode.Factor(b); err != nil {
 		return nil, err
 	}
-	step := make([]float64, p)
+	step := memory.Floats(p)
 	mode.ReverseVec(step, white)
 	dense.SolveLowerVec(b, step)
 	dense.SolveLowerTVec(b, step)
@@ -299,7 +299,7 @@ func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 		return nil, mode.ErrOverflow
 	}
 	n.distance = math.Sqrt(max(slope, 0))
-	mean := make([]float64, p)
+	mean := memory.Floats(p)
 	root.Mul(mean, step)
 	logDet := dense.LogDet(b)
 	log := n.height + 0.5*slope - 0.5*logDet - 0.5*dense.Dot(n.bent, mean)
@@ -318,16 +318,16 @@ func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 func (n *newtonStep) slopes(h *learner, g, scale, dw []float64, gamma float64) {
 	p := n.q.P
 	if slices.ContainsFunc(n.bent, func(v float64) bool { return v != 0 }) {
-		adj := make([]float64, p)
+		adj := memory.Floats(p)
 		h.at.mulCov(adj, n.bent)
 		h.moved(g, adj, dw)
 	}
 	if k := h.dispersion; k >= 0 {
-		d := make([]float64, p)
+		d := memory.Floats(p)
 		for j, m := range h.at.mean {
 			d[j] = m - n.u[j]
 		}
-		hd := make([]float64, p)
+		hd := memory.Floats(p)
 		dense.Gemv(hd, n.h, d)
 		rss := n.squares - 2*n.noise*dense.Dot(n.g, d) + n.noise*dense.Dot(d, hd)
 		sum := n.totals.Weight

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // rowsAt returns the Gaussian with the exact Hessian by the n x n form: with B = I + W½KW½ and
@@ -41,7 +42,7 @@ func (e *engine) rowsAt(w, curv []float64) (*belief, error) {
 				row[k] *= a * b
 			}
 		}
-		variance := make([]float64, x.P)
+		variance := memory.Floats(x.P)
 		x.ColumnForms(variance, m)
 		for j, f := range variance {
 			// the least that rounding leaves of a variance that the data make tiny
@@ -53,11 +54,11 @@ func (e *engine) rowsAt(w, curv []float64) (*belief, error) {
 	bl.rows = func(dst []float64) { s.rowVariances(dst, inverse()) }
 	bl.mulCov = func(dst, g []float64) { // by Woodbury's formula
 		v := e.root.Of.Var
-		z := make([]float64, x.P)
+		z := memory.Floats(x.P)
 		for j, c := range g {
 			z[j] = v[j] * c
 		}
-		y := make([]float64, x.N)
+		y := memory.Floats(x.N)
 		x.Mul(y, z)
 		s.halfSolve(y)
 		copy(dst, z)

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -177,7 +178,7 @@ func (n *newtonStep) turn() {
 	p, d := n.q.P, len(n.at)
 	mixes := make([]mix, p)
 	half := n.q.Matrix(p, d) // mixed rows of the curvature
-	n.g, n.u, n.h, n.bent = make([]float64, p), make([]float64, p), n.q.Matrix(p, p), make([]float64, p)
+	n.g, n.u, n.h, n.bent = memory.Floats(p), memory.Floats(p), n.q.Matrix(p, p), memory.Floats(p)
 	unit := n.std.Unit
 	add := func(row []float64, by float64, id int) {
 		if by == 0 || id < 0 || id >= d {

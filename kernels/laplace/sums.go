@@ -6,6 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -33,13 +34,13 @@ func newSums(s *search) *sums {
 		return nil
 	}
 	p := s.P
-	return &sums{w0: make([]float64, p), g: make([]float64, p), step: make([]float64, p), h: make([]float64, p)}
+	return &sums{w0: memory.Floats(p), g: memory.Floats(p), step: memory.Floats(p), h: memory.Floats(p)}
 }
 
 // gather computes the sums over the rows at weights w.
 func (s *search) gather(w []float64) {
 	m := s.sums
-	eta, one := make([]float64, s.N), make([]float64, s.N)
+	eta, one := memory.Floats(s.N), memory.Floats(s.N)
 	s.Predictor(eta, w)
 	m.squares, m.weight = 0, 0
 	for i, y := range s.Y {
@@ -68,7 +69,7 @@ func (s *search) gather(w []float64) {
 // evaluateSums computes the likelihood at u from the sums.
 func (s *search) evaluateSums(pt *mode.Point, u []float64) {
 	m := s.sums
-	w := make([]float64, s.P)
+	w := memory.Floats(s.P)
 	s.root.Mul(w, u)
 	for j, v := range s.root.Of.Mean {
 		w[j] += v
@@ -94,7 +95,7 @@ func (s *search) evaluateSums(pt *mode.Point, u []float64) {
 // runSums is run without rows.
 func (s *search) runSums(check string) error {
 	if math.IsInf(s.now.LogLik, -1) { // to find the row
-		pt, w := mode.NewPoint(s.N), make([]float64, s.P)
+		pt, w := mode.NewPoint(s.N), memory.Floats(s.P)
 		s.weights(w)
 		s.Predictor(pt.Eta, w)
 		s.data.Evaluate(&pt)
@@ -111,7 +112,7 @@ func (s *search) runSums(check string) error {
 			break
 		}
 		s.sums.at, steps = true, s.Iterations
-		w := make([]float64, s.P)
+		w := memory.Floats(s.P)
 		s.weights(w)
 		s.gather(w)
 		s.evaluateHere()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // lag returns how far the mode of the weights is from the mean of a skew posterior, by the third
@@ -19,11 +20,11 @@ import (
 // Source: [rue2009], section 3.2.3.
 func (h *learner) lag(ev *evidence) []float64 {
 	n := h.x.N
-	third := make([]float64, n)
+	third := memory.Floats(n)
 	if h.lik.Traits().Gaussian || !h.third(third, ev.floored) {
 		return nil
 	}
-	q := make([]float64, n)
+	q := memory.Floats(n)
 	ev.rows(q)
 	for i := range third {
 		third[i] *= 0.5 * q[i]
@@ -34,7 +35,7 @@ func (h *learner) lag(ev *evidence) []float64 {
 // mulCovRows returns Σ Xᵀ v.
 func (h *learner) mulCovRows(ev *evidence, v []float64) []float64 {
 	s := h.search
-	out, rhs := make([]float64, h.x.P), make([]float64, h.x.P)
+	out, rhs := memory.Floats(h.x.P), memory.Floats(h.x.P)
 	s.mulT(rhs, v)
 	if ev.mulCov != nil {
 		ev.mulCov(out, rhs)

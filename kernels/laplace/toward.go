@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -92,8 +93,8 @@ func (s *Pass) in(halt *stop.Stop, o *Pass) (*placed, error) {
 	}
 	q := &placed{has: make([]bool, p)}
 	q.dict, q.logLik = o.dict, s.logLik
-	q.at, q.slope, q.bend, q.curv = slices.Clone(o.at), make([]float64, p), make([]float64, p), make([]float64, p*(p+1)/2)
-	by := make([]float64, p)
+	q.at, q.slope, q.bend, q.curv = slices.Clone(o.at), memory.Floats(p), memory.Floats(p), make([]float64, p*(p+1)/2)
+	by := memory.Floats(p)
 	for j, id := range ids {
 		halt.Row(j)
 		q.has[id] = true
@@ -121,7 +122,7 @@ func (q *placed) reshift(j int, d float64) {
 			null = id
 		}
 	}
-	unit := make([]float64, p)
+	unit := memory.Floats(p)
 	unit[0] = 1
 	q.at[0] -= d * q.at[j]
 	slope, bend := q.slope[0], q.bend[0]

@@ -6,6 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -38,13 +39,13 @@ type bounder struct {
 // likelihood of another point.
 func bound(r *Reduced, s *solver) float64 {
 	p := r.of
-	o := &bounder{r: r, s: s, x: *p, w: make([]float64, p.P), v: make([]float64, p.P), z: make([]float64, p.N),
+	o := &bounder{r: r, s: s, x: *p, w: memory.Floats(p.P), v: memory.Floats(p.P), z: memory.Floats(p.N),
 		kt: make([]float64, r.K()), ku: make([]float64, r.K())}
 	o.x.Offset = nil
-	start := make([]float64, p.P)
+	start := memory.Floats(p.P)
 	dense.Gemv(start, r.H, s.u)
 	b := append([]float64(nil), start...)
-	g, d := make([]float64, p.P), make([]float64, p.P)
+	g, d := memory.Floats(p.P), memory.Floats(p.P)
 	least := o.gradient(g, b)
 	for round := 0; round < boundRounds && least > 0 && special.Finite(least); round++ {
 		o.solve(d, g)
@@ -167,11 +168,11 @@ func spectral(r *Reduced, s *solver) float64 {
 	if p.Weight != nil {
 		tau *= p.Weight[0]
 	}
-	y := make([]float64, p.N)
+	y := memory.Floats(p.N)
 	for i := range y {
 		y[i] = p.Y[i] - r.Offset[i]
 	}
-	vy, fitted := make([]float64, len(r.S)), make([]float64, p.N)
+	vy, fitted := make([]float64, len(r.S)), memory.Floats(p.N)
 	dense.GemvT(vy, r.XU, y)
 	for j, l := range r.S {
 		vy[j] /= l * l // V VᵀY with V = XU / S

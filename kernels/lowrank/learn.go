@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -301,7 +302,7 @@ func (l *learner) setVariances(theta []float64) error {
 		l.variance[k] = math.Exp(x)
 	}
 	s := l.s
-	gamma := make([]float64, len(s.u))
+	gamma := memory.Floats(len(s.u))
 	dense.GemvT(gamma, s.t, s.u)
 	for i := range l.chol.Rows {
 		for j := range l.chol.Row(i) {
@@ -327,7 +328,7 @@ func (l *learner) prior() (*gauss.Normal, error) {
 }
 
 func logs(v []float64) []float64 {
-	out := make([]float64, len(v))
+	out := memory.Floats(len(v))
 	for k, x := range v {
 		out[k] = math.Log(x)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // solver finds the mode of the posterior of u by Newton's method:
@@ -37,7 +38,7 @@ type solver struct {
 func newSolver(r *Reduced) *solver {
 	p, k, n := r.of, r.K(), r.of.N
 	s := &solver{Newton: mode.NewNewton(&p.Options), data: mode.DataOf(p), z: r.Z, t: r.T, offset: r.Offset,
-		now: mode.NewPoint(n), next: mode.NewPoint(n), dEta: make([]float64, n),
+		now: mode.NewPoint(n), next: mode.NewPoint(n), dEta: memory.Floats(n),
 		gram: dense.New(k, k), s: dense.New(k, k), b: dense.New(k, k), tmp: dense.New(k, k)}
 	for _, a := range []*[]float64{&s.u, &s.v, &s.grad, &s.step} {
 		*a = make([]float64, k)

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -131,7 +132,7 @@ func (r *Reduced) whiten(prior *gauss.Normal) error {
 	if err := r.coordinates(prior); err != nil {
 		return err
 	}
-	r.Offset = make([]float64, p.N)
+	r.Offset = memory.Floats(p.N)
 	p.Predictor(r.Offset, prior.Mean)
 	for i, v := range r.Offset {
 		if !special.Finite(v) {
@@ -219,7 +220,7 @@ func (r *Reduced) Lift(u *gauss.Normal) (w *gauss.Normal, held int, err error) {
 // lift is Lift from Cov u = V diag(keep) Vᵀ, gone = 1 - keep.
 func (r *Reduced) lift(u []float64, v *dense.Matrix, gone, keep []float64) (w *gauss.Normal, held int, err error) {
 	p, k := len(r.Prior.Mean), r.K()
-	mean := make([]float64, p)
+	mean := memory.Floats(p)
 	r.Weights(mean, u)
 	wider := 0
 	for _, e := range gone {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // learner maximises the evidence over the prior variances, a single one or one by group of
@@ -122,7 +123,7 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
 	u := dense.New(s.n, s.a)
 	h.logDetGradient(u)
-	adj := make([]float64, s.a*s.p)
+	adj := memory.Floats(s.a * s.p)
 	s.productT(adj, u)
 	rhs := slices.Clone(adj)
 	if h.hessian == "full" {

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // A belief is the Gaussian approximation at a point of the log posterior.
@@ -79,11 +80,11 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 		}
 	}
 	l := s.Matrix(len(w), len(w))
-	h, b, c := s.Matrix(p, p), s.Matrix(p, p), make([]float64, s.n)
+	h, b, c := s.Matrix(p, p), s.Matrix(p, p), memory.Floats(s.n)
 	for k := range s.a {
 		s.classCurvature(c, k)
 		s.Gram(h, c)
-		scale := make([]float64, p)
+		scale := memory.Floats(p)
 		for j := range scale {
 			scale[j] = math.Sqrt(prior.Var[k*p+j])
 		}
@@ -151,7 +152,7 @@ func (s *search) curved(dst, m *dense.Matrix) {
 // hessianDiagonal returns the diagonal of the Hessian at weights w, the search's present point.
 func (e *engine) hessianDiagonal(w []float64) []float64 {
 	s := e.search
-	h, c := make([]float64, len(w)), make([]float64, s.n)
+	h, c := memory.Floats(len(w)), memory.Floats(s.n)
 	for k := range s.a {
 		s.classCurvature(c, k)
 		s.Squares(h[k*s.p:(k+1)*s.p], c)

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/predict"
 )
 
@@ -53,7 +54,7 @@ func (s *Scorer) pair(b *kernels.Batch, i, j int) *sums {
 func (s *Scorer) joint(of *sums) (mean, cov []float64, err error) {
 	f, c, r := s.Fit, len(s.Fit.Classes), len(of.shift)
 	n := r * c
-	mean, cov = make([]float64, n), make([]float64, n*n)
+	mean, cov = memory.Floats(n), make([]float64, n*n)
 	width, sign := 0, 1.0
 	switch f.Covariance.Form {
 	case gauss.Full:

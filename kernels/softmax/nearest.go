@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -129,7 +130,7 @@ func (e *engine) refineInRows() (*evidence, error) {
 	rows := *e.x
 	rows.Columns = design.Whole(l).Under(s.Stop)
 	rows.Offset = nil // base contains it
-	one := make([]float64, s.a*s.n)
+	one := memory.Floats(s.a * s.n)
 	for j := range one {
 		one[j] = 1
 	}
@@ -167,7 +168,7 @@ func (e *engine) refineInRows() (*evidence, error) {
 			s.z[i*s.a+k] = v
 		}
 	}
-	w := make([]float64, s.a*s.p)
+	w := memory.Floats(s.a * s.p)
 	s.weights(w)
 	y := &nearest{engine: e, h: s.Matrix(len(w), len(w))}
 	y.average(y.h, x.mix)
@@ -255,7 +256,7 @@ func (x *nearest) belief(w []float64) (*belief, error) {
 func (x *nearest) evaluate(bl *belief, w []float64) {
 	s := x.search
 	prior := x.root.Of
-	dev := make([]float64, len(w))
+	dev := memory.Floats(len(w))
 	for j, m := range w {
 		dev[j] = m - prior.Mean[j]
 	}
@@ -321,7 +322,7 @@ func (x *nearest) gradient(g []float64) {
 // average sets h to Σ_i x_i x_iᵀ ⊗ W_i.
 func (x *nearest) average(h, w *dense.Matrix) {
 	s := x.search
-	c, block := make([]float64, s.n), s.Matrix(s.p, s.p)
+	c, block := memory.Floats(s.n), s.Matrix(s.p, s.p)
 	at := 0
 	for a := range s.a {
 		for b := range a + 1 {
@@ -349,7 +350,7 @@ type rowAverage struct {
 
 func newRowAverage(z *dense.Matrix) *rowAverage {
 	n, a := z.Rows, z.Cols
-	return &rowAverage{z: z.T(), f: dense.New(a, 2*n), down: make([]float64, 2*n), top: make([]float64, 2*n), total: make([]float64, 2*n),
+	return &rowAverage{z: z.T(), f: dense.New(a, 2*n), down: memory.Floats(2 * n), top: memory.Floats(2 * n), total: memory.Floats(2 * n),
 		l: make([]float64, a*a), prob: make([]float64, a), pair: make([]float64, a*(a+1)/2)}
 }
 

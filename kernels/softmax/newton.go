@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -57,7 +58,7 @@ type point struct {
 }
 
 func newPoint(n, a int) point {
-	return point{dense.New(n, a), dense.New(n, a), dense.New(n, a), make([]float64, n), 0}
+	return point{dense.New(n, a), dense.New(n, a), dense.New(n, a), memory.Floats(n), 0}
 }
 
 func newSearch(d *kernels.Problem, c *kernels.Classes, label []int, t *gauss.Root, sp space) *search {
@@ -81,9 +82,9 @@ func newSearch(d *kernels.Problem, c *kernels.Classes, label []int, t *gauss.Roo
 			s.chol = append(s.chol, d.Matrix(n, n))
 			s.e = append(s.e, d.Matrix(n, n))
 		}
-		s.sum, s.pz = d.Matrix(n, n), make([]float64, dim)
+		s.sum, s.pz = d.Matrix(n, n), memory.Floats(dim)
 	}
-	s.z, s.dz = make([]float64, dim), make([]float64, dim)
+	s.z, s.dz = memory.Floats(dim), memory.Floats(dim)
 	if sp != rowSpace {
 		s.pz = s.z
 	}
@@ -216,7 +217,7 @@ func (s *search) toEta(dst *dense.Matrix, z []float64) {
 
 // timesKernel sets dst = K m, with the kernel of each class.
 func (s *search) timesKernel(dst, m *dense.Matrix) {
-	x, y := make([]float64, s.n), make([]float64, s.n)
+	x, y := memory.Floats(s.n), memory.Floats(s.n)
 	for k := range s.a {
 		column(x, m, k)
 		dense.Gemv(y, s.kern[k], x)
@@ -273,7 +274,7 @@ func (s *search) precondition(dst, g []float64) {
 
 // setJacobi computes the diagonal of B.
 func (s *search) setJacobi() {
-	c := make([]float64, s.n)
+	c := memory.Floats(s.n)
 	v := s.root.Of.Diag()
 	for k := range s.a {
 		s.classCurvature(c, k)
@@ -307,7 +308,7 @@ func (s *search) hessian(h *dense.Matrix) {
 		s.hessianByWeights(h)
 		return
 	}
-	c, block := make([]float64, s.n), s.Matrix(s.p, s.p)
+	c, block := memory.Floats(s.n), s.Matrix(s.p, s.p)
 	for a := range s.a {
 		for b := range a + 1 {
 			if a == b {
@@ -336,7 +337,7 @@ func (s *search) hessian(h *dense.Matrix) {
 func (s *search) hessianByWeights(h *dense.Matrix) {
 	x := s.Dense()
 	prob := s.now.prob
-	block, c, own := s.Matrix(s.a, s.a), make([]float64, s.n), make([]float64, s.a)
+	block, c, own := s.Matrix(s.a, s.a), memory.Floats(s.n), make([]float64, s.a)
 	for j := range s.p {
 		for k := range j + 1 {
 			clear(own)
@@ -410,7 +411,7 @@ func (s *search) direction() (float64, error) {
 // ω and ωπ.
 func (s *search) rowDirection() (float64, error) {
 	n := s.n
-	root := make([]float64, n)
+	root := memory.Floats(n)
 	inv := s.Matrix(n, n)
 	s.logDet = 0
 	for i := range n {
@@ -464,7 +465,7 @@ func (s *search) rowDirection() (float64, error) {
 	dense.Axpy(1, s.now.resid.Data, b.Data)
 	kb, c := s.dEta, s.xa
 	s.timesKernel(kb, b)
-	x, y, total := make([]float64, n), make([]float64, n), make([]float64, n)
+	x, y, total := memory.Floats(n), memory.Floats(n), memory.Floats(n)
 	for k := range s.a {
 		column(x, kb, k)
 		dense.Gemv(y, s.e[k], x)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bglm/bglm/kernels/memory"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/bglm/bglm/kernels"
@@ -458,7 +460,7 @@ func (x *mixer) plane(dst, mean []float64, a, b float64) {
 	hb, nb := gridOf(b)
 	rows, cols := 2*na+1, 2*nb+1
 	if n := (rows + cols) * (c + 1); cap(x.table) < n {
-		x.table = make([]float64, n)
+		x.table = memory.Floats(n)
 	}
 	top := mean[0]
 	for _, m := range mean {
@@ -543,7 +545,7 @@ func (x *mixer) sparse(dst, mean, cov []float64) bool {
 	x.triangle(cov)
 	l := x.root[:dim*dim]
 	if n := 2*dim*c + 2*c; cap(x.table) < n {
-		x.table = make([]float64, n)
+		x.table = memory.Floats(n)
 	}
 	t := x.table[:2*dim*c] // by axis, e^(√3 L) and its inverse
 	for a := range dim {
@@ -709,7 +711,7 @@ func shifted(dim int, shift float64) [][]float64 {
 	}
 	out := make([][]float64, latticePoints)
 	for i := range out {
-		out[i] = make([]float64, dim)
+		out[i] = memory.Floats(dim)
 		for k, a := range z {
 			u := float64(i*a%latticePoints)/latticePoints + shift
 			u = 1 - math.Abs(2*(u-math.Floor(u))-1)

@@ -22,6 +22,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -265,7 +266,7 @@ func (e *engine) climbTo(w []float64) (*evidence, error) {
 	if err := s.run(); err != nil {
 		return nil, err
 	}
-	at := make([]float64, s.a*s.p)
+	at := memory.Floats(s.a * s.p)
 	s.weights(at)
 	bl, err := e.gaussian(at)
 	if err != nil {

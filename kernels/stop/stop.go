@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // ErrTimeLimit is the cause of fits that a time limit ended before they had a posterior.
@@ -173,10 +175,10 @@ const makeBeside = 1 << 24
 func Make[T any](s *Stop, n int) (x []T) {
 	var zero T
 	if n >= makeBeside/max(1, int(unsafe.Sizeof(zero))) {
-		s.Beside(func() { x = make([]T, n) })
+		s.Beside(func() { x = memory.Make[T](n, n) })
 		return x
 	}
-	return make([]T, n)
+	return memory.Make[T](n, n)
 }
 
 // Err is why the computation is to end, nil before.

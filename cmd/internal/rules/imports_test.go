@@ -24,7 +24,7 @@ const (
 // /... for all below it.
 var directions = []struct{ pattern, may string }{
 	{"kernels/special", ""},
-	{"kernels/stop", ""},
+	{"kernels/stop", "kernels/memory"},
 	{"kernels/memory", ""},
 	{"kernels/argument", "kernels/internal/near"},
 	{"kernels/kerneltest", ""},

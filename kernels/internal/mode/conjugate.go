@@ -2,6 +2,7 @@ package mode
 
 import (
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -15,7 +16,7 @@ type Conjugate struct{ r, z, d, bd []float64 }
 func (c *Conjugate) Solve(x, g []float64, rel float64, steps int, apply, precondition func(dst, x []float64), late func() bool) bool {
 	if len(c.r) != len(g) {
 		n := len(g)
-		c.r, c.z, c.d, c.bd = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+		c.r, c.z, c.d, c.bd = memory.Floats(n), memory.Floats(n), memory.Floats(n), memory.Floats(n)
 	}
 	clear(x)
 	copy(c.r, g)

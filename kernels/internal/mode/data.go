@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -79,7 +80,7 @@ type Point struct {
 
 // NewPoint returns a point for n rows.
 func NewPoint(n int) Point {
-	return Point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
+	return Point{memory.Floats(n), memory.Floats(n), memory.Floats(n), 0}
 }
 
 // Evaluate computes the log likelihood and its derivatives at pt.Eta. If one of them is not finite,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -98,7 +99,7 @@ func Diagonal(t *gauss.Root, w, h []float64) (post *gauss.Normal, logDet float64
 			return nil, 0, false, err
 		}
 	}
-	variance := make([]float64, len(w))
+	variance := memory.Floats(len(w))
 	for j, l := range t.Precisions() {
 		if !(l+h[j] > 0) {
 			h[j], floored = 0, true

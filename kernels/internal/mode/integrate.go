@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -144,7 +145,7 @@ func (q *Peak) Mode() []float64 { return q.p.at(q.x) }
 func (q *Peak) Expect(f func(theta []float64) []float64) (mean, sd []float64) {
 	mean = f(q.p.at(q.x))
 	at := slices.Clone(mean)
-	sd = make([]float64, len(mean))
+	sd = memory.Floats(len(mean))
 	for a := range q.x {
 		var ends [2][]float64
 		for k, sign := range []float64{1, -1} {

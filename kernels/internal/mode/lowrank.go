@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -119,7 +120,7 @@ func (x *LowRank) WithRest(t *gauss.Root, h []float64, rank int) (post *gauss.No
 	if err != nil {
 		return nil, 0, err
 	}
-	v, rest := t.Variances(), make([]float64, p)
+	v, rest := t.Variances(), memory.Floats(p)
 	for j := range rest {
 		u.Stop.Row(j)
 		row := u.Row(j)

@@ -17,7 +17,7 @@ const (
 	// a variance. An Evidence may also have a method Tolerance() float64: how many nats below the
 	// maximum each parameter may end.
 	slopeTol = 1e-6
-	memory   = 8 // pairs of L-BFGS
+	pairs    = 8 // pairs that L-BFGS keeps
 	maxOuter = 50
 	// An evidence that has gained less than rising in the last lately steps no longer rises.
 	rising = 1e-4
@@ -491,7 +491,7 @@ func (m *history) add(from, to, g0, g1 []float64) bool {
 		return false
 	}
 	m.s, m.y = append(m.s, s), append(m.y, y)
-	if len(m.s) > memory {
+	if len(m.s) > pairs {
 		m.s, m.y = m.s[1:], m.y[1:]
 	}
 	return true

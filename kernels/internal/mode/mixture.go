@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Hypers returns the priors of the square roots of learnt prior variances: half-t, by default with
@@ -241,7 +242,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 		points = min(3.5*points, Scattered)
 	}
 	if affordable := most / point; n <= MaxGrid && affordable >= min(points, LeastPoints) {
-		roots := make([]float64, n)
+		roots := memory.Floats(n)
 		sum, err := q.Sum(PointsOf(n, points, affordable), func(theta []float64) []float64 {
 			for k, j := range q.p.of {
 				roots[k] = math.Exp(0.5 * theta[j])
@@ -276,7 +277,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 
 // Note records in f what was found of the variances of groups, and how the weights predict.
 func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
-	mean, sd := make([]float64, p.P), make([]float64, p.P)
+	mean, sd := memory.Floats(p.P), memory.Floats(p.P)
 	for j, k := range groups.Of[:p.P] {
 		if k >= 0 {
 			mean[j], sd[j] = s.Mean[k], s.SD[k]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // The posterior of the weights, averaged over prior variances, is a mixture, of which one Gaussian is kept: see
@@ -56,7 +57,7 @@ func Events(p *kernels.Problem) Predictor {
 		return nil
 	}
 	var rows []int
-	times := make([]float64, p.N)
+	times := memory.Floats(p.N)
 	for i := range times {
 		if times[i] = p.RowWeight(i); t.Trials && p.Trials != nil {
 			times[i] *= p.Trials[i]
@@ -67,7 +68,7 @@ func Events(p *kernels.Problem) Predictor {
 	}
 	rows = spread(rows, predicted)
 	n := len(rows)
-	e := &events{p: p, rows: rows, m: make([]float64, n), v: make([]float64, n), offset: make([]float64, n), out: make([]float64, 2*n)}
+	e := &events{p: p, rows: rows, m: memory.Floats(n), v: memory.Floats(n), offset: memory.Floats(n), out: memory.Floats(2 * n)}
 	for _, i := range rows {
 		e.times = append(e.times, times[i])
 	}

@@ -116,7 +116,7 @@ func (c *Col) Float(v float64) { c.f64 = push(c.f64, v); c.next() }
 // Floats appends a LIST of DOUBLE.
 func (c *Col) Floats(v []float64) {
 	e := c.kids[0]
-	e.f64 = append(slices.Grow(e.f64, len(v)), v...)
+	e.f64 = append(memory.Grow(e.f64, len(v)), v...)
 	e.n += len(v)
 	if e.null != nil {
 		e.null = append(e.null, make([]bool, len(v))...)
