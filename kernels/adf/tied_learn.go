@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -320,7 +321,7 @@ type priorSearch struct {
 // returns the variances in force and their evidence. What rows contributed under narrower priors
 // may not be proper under those, as leaves lose part of it; v stays then.
 func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
-	first := make([]float64, len(v))
+	first := memory.Floats(len(v))
 	for g := range first {
 		first[g] = s.base
 	}
@@ -391,7 +392,7 @@ func converged(a, b []float64, far float64) bool {
 func (s *priorSearch) step(v []float64) []float64 {
 	b, m, n := s.bank[0], s.plan.Model.Prior.Mean, len(v)
 	b.Bring()
-	squares, known := make([]float64, n), make([]float64, n)
+	squares, known := memory.Floats(n), memory.Floats(n)
 	vs := make([]float64, b.Dim())
 	b.Variances(vs)
 	for _, p := range s.ps {
@@ -409,7 +410,7 @@ func (s *priorSearch) step(v []float64) []float64 {
 		squares[p.group] += mean * mean / p.share
 		known[p.group] += max(0, 1-variance/(p.share*v[p.group]))
 	}
-	next := make([]float64, n)
+	next := memory.Floats(n)
 	for g := range next {
 		next[g] = s.hints[g].root(squares[g]+oneWeight*s.base, known[g]+oneWeight)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Belief is such a Gaussian. The zero Belief has no weights.
@@ -617,7 +618,7 @@ func (b *Belief) Extend(mean, variance []float64) int {
 	if d+m < 8 && n <= cap(b.root) { // stored by columns, so each entry moves up
 		b.root = b.root[:n]
 	} else {
-		b.root = make([]float64, n)
+		b.root = memory.Floats(n)
 	}
 	for j := d - 1; j >= 0; j-- {
 		for i := d - 1; i >= j; i-- {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Spread computes the variances of many predictors under a Layout, equal to those of its Variance
@@ -80,7 +81,7 @@ func (l Layout) NewSpread(p, n int, matrix func(rows, columns int) *dense.Matrix
 func (s *Spread) Pack(l Layout) {
 	n := dense.PackedLen(l.D)
 	if cap(s.root) < n {
-		s.root = make([]float64, n)
+		s.root = memory.Floats(n)
 	}
 	*s = Spread{l: l, root: s.root[:n]}
 	l.pack(s.root)

@@ -127,7 +127,7 @@ func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	eta, v := make([]float64, p.N), make([]float64, p.N)
+	eta, v := memory.Floats(p.N), memory.Floats(p.N)
 	if err := p.Predictors(f, eta, v); err != nil {
 		return false, err
 	}

@@ -291,11 +291,11 @@ func (s *joint) fresh(d *kernels.Dict) (prior, start []kernels.Weight) {
 // indexDrift is index for the drift of the p columns, of which the old ones are now at moves.
 func (s *joint) indexDrift(d *kernels.Dict, moves []int, p int) {
 	s.born = spread(s.born, moves, make([]bool, p))
-	s.life = spread(s.life, moves, make([]float64, p))
+	s.life = spread(s.life, moves, memory.Floats(p))
 	if s.plan.Model.NoiseBy == nil {
 		return
 	}
-	s.rate = make([]float64, p)
+	s.rate = memory.Floats(p)
 	for id, j := range s.at {
 		if j >= 0 {
 			s.rate[j] = s.plan.Model.NoiseBy[string(d.Name(uint32(id)))]
@@ -549,7 +549,7 @@ func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
 	if !s.plan.Model.NoIntercept {
 		to = int(s.at[0])
 	}
-	ratio, shift := make([]float64, p), make([]float64, p)
+	ratio, shift := memory.Floats(p), memory.Floats(p)
 	for j := range ratio {
 		ratio[j] = 1
 	}
@@ -776,7 +776,7 @@ func (s *joint) Merge(other stream.Form, g *stream.Merging) (stream.Product, err
 	if s.plan.Drifts && !s.plan.Model.Forgets() {
 		// A weight that one side never saw drifted on the other side only.
 		n := len(s.life)
-		onlyA, onlyB, most := make([]float64, n), make([]float64, n), make([]float64, n)
+		onlyA, onlyB, most := memory.Floats(n), memory.Floats(n), memory.Floats(n)
 		for j := range s.life {
 			most[j] = s.perUnit(j, max(s.life[j], o.life[j]))
 			switch {
@@ -838,10 +838,10 @@ func (p *merged) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, co
 	}
 	q, r, o := p.s.bank[k], p.o.bank[k], p.prior.bank[k]
 	n := len(q.mean)
-	va, vb := make([]float64, n), make([]float64, n)
+	va, vb := memory.Floats(n), memory.Floats(n)
 	q.cov.variances(va)
 	r.cov.variances(vb)
-	da, db := make([]float64, n), make([]float64, n)
+	da, db := memory.Floats(n), memory.Floats(n)
 	for j := range n {
 		da[j], db[j] = q.mean[j]-o.mean[j], r.mean[j]-o.mean[j]
 		conflict = max(conflict, math.Abs(da[j]-db[j])/math.Sqrt(va[j]+vb[j]))

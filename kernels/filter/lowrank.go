@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bglm/bglm/kernels/memory"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/bglm/bglm/kernels"
@@ -154,7 +156,7 @@ func (l *lowRank) split(g *gauss.Normal) (*dense.Matrix, error) {
 func (l *lowRank) init(p int) {
 	l.p = p
 	room := l.room()
-	l.s, l.w = make([]float64, p), stop.Make[float64](l.stop, p*room)
+	l.s, l.w = memory.Floats(p), stop.Make[float64](l.stop, p*room)
 	if l.gram == nil || l.gram.Rows < room {
 		l.gram, l.k = dense.NewUnder(l.stop, room, room), dense.NewUnder(l.stop, room, room)
 		l.u, l.y, l.z = make([]float64, room), make([]float64, room), make([]float64, room)
@@ -363,7 +365,7 @@ func (l *lowRank) setFactor(w *dense.Matrix) {
 }
 
 func (l *lowRank) inverse() []float64 {
-	inv := make([]float64, l.p)
+	inv := memory.Floats(l.p)
 	for i, s := range l.s {
 		inv[i] = 1 / s
 	}
@@ -532,7 +534,7 @@ func (l *lowRank) restoreIntercept(to int) {
 // variances are differences from 1/rest, which rounding spoils by ε/rest: the value balances the
 // two if the weights are known well, when the prior says little anyway.
 func (l *lowRank) rest(shift []float64, to int) float64 {
-	cols, x := make([]int32, l.p), make([]float64, l.p)
+	cols, x := make([]int32, l.p), memory.Floats(l.p)
 	for j := range cols {
 		cols[j], x[j] = int32(j), shift[j]
 	}
@@ -569,7 +571,7 @@ func (l *lowRank) turn(ratio, shift []float64, to int) {
 // is transformed and then corrected for the change of the diagonal, so that nothing cancels in what
 // the rows contribute.
 func (l *lowRank) restore(mean, ratio, shift []float64, to int, restMu, restV []float64) {
-	nu, moved := make([]float64, l.p), make([]float64, l.p)
+	nu, moved := memory.Floats(l.p), memory.Floats(l.p)
 	for j, m := range mean {
 		nu[j] = l.s[j]*m - restMu[j]/restV[j]
 		moved[j] = ratio[j] * m
@@ -601,7 +603,7 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 		return nil
 	}
 	l.diag = nil
-	d, nu := make([]float64, l.p), make([]float64, l.p)
+	d, nu := memory.Floats(l.p), memory.Floats(l.p)
 	for i := range d {
 		d[i] = mean[i] - restMu[i]
 	}
@@ -642,7 +644,7 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 		base, part.lowRank, part.d = db, l, da
 	}
 	logC, apart := 0.5*(nl+no-p0.logDetPrec()), 0.0
-	nu, term, away := make([]float64, l.p), make([]float64, l.p), make([]float64, l.p)
+	nu, term, away := memory.Floats(l.p), memory.Floats(l.p), memory.Floats(l.p)
 	for i, m := range base {
 		away[i] = part.d[i] - m
 	}
@@ -651,7 +653,7 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	p0.mulPrec(term, base)
 	apart -= dense.Dot(term, base)
 	dense.Axpy(1, term, nu)
-	s := make([]float64, l.p)
+	s := memory.Floats(l.p)
 	for i := range s {
 		// Cuts and data only add to s, so that the gains of both parts add up.
 		if s[i] = l.s[i] + (o.s[i] - p0.s[i]); !(s[i] > 0) {
@@ -668,7 +670,7 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	l.dropped = math.Max(l.dropped, o.dropped)
 	l.r = 0
 	l.setProjected(w, nil)
-	d := make([]float64, l.p)
+	d := memory.Floats(l.p)
 	l.solve(d, nu)
 	apart -= dense.Dot(nu, d)
 	dense.Axpy(1, base, d)
@@ -726,7 +728,7 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 // eigenvalues of Z J Zᵀ are those of Γ^½ Vᵀ J V Γ^½, its eigenvectors Z V Γ^-½ times theirs.
 func signedDirections(s []float64, all *dense.Matrix, c int) (evals []float64, dirs *dense.Matrix, err error) {
 	p, n := len(s), all.Cols
-	inv := make([]float64, p)
+	inv := memory.Floats(p)
 	for i, v := range s {
 		inv[i] = 1 / v
 	}
@@ -750,7 +752,7 @@ func signedDirections(s []float64, all *dense.Matrix, c int) (evals []float64, d
 			basis.Row(i)[j] = vec.At(i, from+j) / g
 		}
 	}
-	sign := make([]float64, n)
+	sign := memory.Floats(n)
 	for i := range sign {
 		sign[i] = 1
 		if i >= c {
@@ -811,7 +813,7 @@ func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 	wt := l.matrix().T()
 	dense.SolveLower(l.factor(), wt)
 	f = wt.T()
-	d, variance = l.inverse(), make([]float64, l.p)
+	d, variance = l.inverse(), memory.Floats(l.p)
 	for i := range f.Rows {
 		l.stop.Row(i)
 		row := f.Row(i)
@@ -856,7 +858,7 @@ const mostExact = 1_000_000_000
 
 func (l *lowRank) quick(dst []float64) {
 	if l.diag == nil {
-		l.diag = make([]float64, l.p)
+		l.diag = memory.Floats(l.p)
 		l.variances(l.diag)
 	}
 	copy(dst, l.diag)

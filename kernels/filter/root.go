@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -53,7 +54,7 @@ func newRoot(g *gauss.Normal) (*root, error) {
 }
 
 func (r *root) size0(p int) {
-	*r = root{p: p, l: stop.Make[float64](r.stop, p*(p+1)/2), f: make([]float64, p), b: make([]float64, p), x: make([]float64, p), stop: r.stop}
+	*r = root{p: p, l: stop.Make[float64](r.stop, p*(p+1)/2), f: memory.Floats(p), b: memory.Floats(p), x: memory.Floats(p), stop: r.stop}
 }
 
 func (r *root) logDetPrec() (sum float64) {
@@ -239,7 +240,7 @@ func (r *root) forget(lambda float64, mean, restMu, restV []float64) error {
 // forgetAll is forget for all columns.
 func (r *root) forgetAll(lambda float64, mean, restMu, restV []float64) error {
 	l := r.matrix()
-	w := make([]float64, r.p)
+	w := memory.Floats(r.p)
 	for i, v := range restV {
 		w[i] = (1 - lambda) / v
 	}
@@ -252,7 +253,7 @@ func (r *root) forgetAll(lambda float64, mean, restMu, restV []float64) error {
 	if err != nil {
 		return fmt.Errorf("forgetting: %w: %w", gauss.ErrNotPD, err)
 	}
-	d := make([]float64, r.p)
+	d := memory.Floats(r.p)
 	for i := range d {
 		d[i] = mean[i] - restMu[i]
 	}
@@ -302,7 +303,7 @@ func (r *root) forgetSome(live []int, lambda float64, mean, restMu, restV []floa
 	}
 	part := root{stop: r.stop}
 	part.size0(p)
-	mu, mu0, v0 := make([]float64, p), make([]float64, p), make([]float64, p)
+	mu, mu0, v0 := memory.Floats(p), memory.Floats(p), memory.Floats(p)
 	for b, j := range live {
 		mu[b], mu0[b], v0[b] = mean[j], restMu[j], restV[j]
 		from, to := r.col(j), part.col(b)

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -52,7 +53,7 @@ func newWalk(g *gauss.Normal) (*walk, error) {
 
 func (w *walk) size0(p int) {
 	w.p = p
-	w.s, w.c, w.x = stop.Make[float64](w.stop, p*(p+1)/2), make([]float64, p), make([]float64, p)
+	w.s, w.c, w.x = stop.Make[float64](w.stop, p*(p+1)/2), memory.Floats(p), memory.Floats(p)
 }
 
 // row returns row i up to the diagonal.
@@ -186,7 +187,7 @@ func (w *walk) walk(scale float64, d []float64) {
 func (w *walk) recast(ratio, shift []float64, to int) {
 	at := func(i, j int) *float64 { return &w.s[max(i, j)*(max(i, j)+1)/2+min(i, j)] }
 	if to >= 0 {
-		gain, own := make([]float64, w.p), 0.0 // Σ shift_j Σ_ij, and the variance of that sum
+		gain, own := memory.Floats(w.p), 0.0 // Σ shift_j Σ_ij, and the variance of that sum
 		for j, s := range shift {
 			if s != 0 {
 				for i := range gain {

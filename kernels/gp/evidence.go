@@ -5,6 +5,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // third returns the third derivative of row i's log likelihood at η, from the second by central
@@ -41,7 +42,7 @@ func thirdStep(l lik.Likelihood) float64 { return 0.01 * l.Traits().Scale }
 func (c *climber) gradient() (g vector) {
 	s, w := c.search, &c.work
 	n := len(s.Y)
-	signs := make([]float64, n)
+	signs := memory.Floats(n)
 	for a := range signs {
 		signs[a] = s.sign(a)
 	}
@@ -58,7 +59,7 @@ func (c *climber) gradient() (g vector) {
 		}
 	}
 	dense.SolveLower(s.b, tk)
-	sigma, v := make([]float64, n), make([]float64, n)
+	sigma, v := memory.Floats(n), memory.Floats(n)
 	for i := range sigma {
 		sigma[i] = s.k.At(i, i)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // A kernel is k(x, x') = signal_variance times a function of r = |x - x'|/lengthscale,
@@ -98,7 +99,7 @@ func newGeometry(k kernel, x *dense.Matrix) *geometry {
 		dense.Axpy(-1, mean, centred.Row(i))
 	}
 	dense.GramT(g.between, centred, nil)
-	square := make([]float64, n)
+	square := memory.Floats(n)
 	for i := range n {
 		square[i] = g.between.At(i, i)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -405,7 +406,7 @@ func (s *search) posterior() *Posterior {
 	p := &Posterior{
 		Family: l.Family(), Link: l.Link(), Shape: math.NaN(), Dispersion: 1, Kernel: s.name,
 		Lengthscale: s.lengthscale, SignalVariance: s.signal, Mean: s.mean,
-		X: dense.New(n, s.x.Cols), Alpha: make([]float64, n), Root: stop.Make[float64](s.x.Stop, n*(n+1)/2)[:0], Negative: s.negative,
+		X: dense.New(n, s.x.Cols), Alpha: memory.Floats(n), Root: stop.Make[float64](s.x.Stop, n*(n+1)/2)[:0], Negative: s.negative,
 		N: n, LogEvidence: s.logEvidence, Iterations: s.iterations, Status: s.sentence(),
 	}
 	f := kernels.Fit{}

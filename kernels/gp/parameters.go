@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -174,7 +175,7 @@ func (s *search) constant() (centre float64, variance, spread extent) {
 	n := len(s.Y)
 	one := extent{1, 1}
 	if s.Lik.Traits().Located {
-		shifted := make([]float64, n)
+		shifted := memory.Floats(n)
 		for i, y := range s.Y {
 			shifted[i] = y - s.shift(i)
 		}

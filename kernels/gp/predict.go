@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -37,7 +38,7 @@ func (p *Posterior) Predict(x []float64, s *Scratch) (mean, variance float64) {
 	}
 	n := len(p.Alpha)
 	if cap(s.k) < n {
-		s.k = make([]float64, n)
+		s.k = memory.Floats(n)
 	}
 	ks := s.k[:n]
 	if k.at == nil {
