@@ -23,7 +23,7 @@ var methods = []Method{
 		make:    keeping(layOut, solveByEP), Moments: true, Passes: &Passes{Covariance: "full"}},
 	{Name: "laplace", Source: "Hennig (2020); MacKay (1992)",
 		Summary: "Laplace's approximation: finds the most probable weights by Newton's method, and uses the Gaussian with the curvature there. It gives the log evidence, and learns prior variance, dispersion and shape by maximising it.",
-		make:    keeping(inPlace, laplace.Fit), Passes: &Passes{Default: true}},
+		make:    keeping(inPlace, solveLaplace), Passes: &Passes{Default: true}},
 	{Name: "lowrank", Source: "Trippe, Huggins, Agrawal and Broderick (2019)",
 		Summary: "LR-GLM: projects the data on their leading singular vectors, found by a randomised SVD. The posterior of the projected data is exact for gaussian, Laplace's approximation otherwise. status reports the first singular value left out and the bound on the mean's error.",
 		make:    keeping(layOut, solveLowRank), Partial: true, Passes: &Passes{Chained: true}},

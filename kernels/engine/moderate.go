@@ -6,7 +6,6 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/internal/mode"
-	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 )
@@ -36,7 +35,7 @@ func solveAuto(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 // solveWithin is solveAuto with a full covariance up to so much work, else with factorised beliefs:
 // their means and predictions are near those of the full ones, and a sweep costs O(nnz).
 func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernels.Fit, error) {
-	f, known, err := laplace.Learn(ctx, p)
+	f, known, err := learnLaplace(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +99,26 @@ func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) 
 // epOf runs expectation propagation on the problem that laplace solved, with its rows gathered in
 // one place.
 func epOf(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
-	if p.InPieces() {
-		g, err := memory.Reserve(8*int64(p.Values()), fmt.Sprintf("%d rows with %d values, laid out for ep", p.N, p.Values()))
-		if err != nil {
-			return nil, err
-		}
-		defer g.Release()
-		p.Columns = p.Gathered()
+	release, err := gathered(p)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	return solveEP(ctx, p)
+}
+
+// gathered lays the rows of p out in one place, as ep needs them; release gives their memory back to
+// the budget.
+func gathered(p *kernels.Problem) (release func(), err error) {
+	if !p.InPieces() {
+		return func() {}, nil
+	}
+	g, err := memory.Reserve(8*int64(p.Values()), fmt.Sprintf("%d rows with %d values, laid out for ep", p.N, p.Values()))
+	if err != nil {
+		return nil, err
+	}
+	p.Columns = p.Gathered()
+	return g.Release, nil
 }
 
 // tooWide reports whether f, laplace's fit of p, predicts its own rows with more than twice the log

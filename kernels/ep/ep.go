@@ -70,6 +70,10 @@ type Result struct {
 	mean, variance []float64 // posterior by column
 }
 
+// Prior returns the prior of the result, with the variances that were learnt, and the prior variance
+// of each column.
+func (r *Result) Prior() (kernels.Prior, []float64) { return r.p.Model.Prior, r.p.PriorVar }
+
 // Kernel chooses the quadrature nodes for a site.
 type Kernel struct {
 	// Prior > 0 is the vanilla variant: that many Gauss-Hermite nodes on the prior of the
@@ -103,7 +107,17 @@ type Kernel struct {
 func Fit(ctx context.Context, p *kernels.Problem) (*Result, error) { return FitWith(ctx, p, Kernel{}) }
 
 // FitWith is Fit with a choice of quadrature kernel.
-func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (r *Result, err error) {
+func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (*Result, error) {
+	return fitBy(ctx, p, &search{kernel: k})
+}
+
+// Learn is Fit for the prior variances, dispersion and shape alone: the search for them ends where two
+// steps gain less than half a nat each, which changes no prediction by more than rows leave open.
+func Learn(ctx context.Context, p *kernels.Problem) (*Result, error) {
+	return fitBy(ctx, p, &search{coarse: true})
+}
+
+func fitBy(ctx context.Context, p *kernels.Problem, by *search) (r *Result, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -114,22 +128,22 @@ func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (r *Result, err 
 		return nil, err
 	}
 	defer g.Release()
-	return fitWith(p.Under(s), k)
+	return by.fitUnder(p.Under(s))
 }
 
-// fitWith may change the columns of p.
-func fitWith(p *kernels.Problem, k Kernel) (*Result, error) {
+// fitUnder may change the columns of p.
+func (s *search) fitUnder(p *kernels.Problem) (*Result, error) {
 	p.Index()
 	if p.Forgets() {
 		return nil, fmt.Errorf("forgetting = %v is not used by ep; allowed: 1, or process_noise for weights that move", p.Forgetting)
 	}
-	if k.Prior < 0 || k.Prior > maxNodes {
+	if k := s.kernel; k.Prior < 0 || k.Prior > maxNodes {
 		return nil, fmt.Errorf("prior kernel with %d nodes; allowed: 0 (cavity kernel) to %d", k.Prior, maxNodes)
 	}
 	if err := option.Check(&p.Options); err != nil {
 		return nil, err
 	}
-	s := &search{stop: p.Stop, kernel: k}
+	s.stop = p.Stop
 	return s.fit(p)
 }
 
@@ -146,7 +160,7 @@ func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, 
 	}
 	defer g.Release()
 	one := with(p, func(m *kernels.Model) { m.Options.Integrate = false }) // trajectories belong to one set of variances
-	if r, err = fitWith(one.Under(s), Kernel{}); err != nil {
+	if r, err = new(search).fitUnder(one.Under(s)); err != nil {
 		return nil, err
 	}
 	if q := r.p; early(q) > 0 {

@@ -30,6 +30,9 @@ const (
 	looseTol = 1e-4
 	// sameEvidence is the gain, in nats, of steps that are too small to go on.
 	sameEvidence = 1e-3
+	// coarseGain replaces it for Learn: variances are then about as far from the best ones as the rows
+	// determine them.
+	coarseGain = 0.5
 )
 
 // search is one call of Fit: what may end it and its notes.
@@ -38,6 +41,7 @@ type search struct {
 	kernel Kernel
 	notes  []string
 	guess  float64 // the initial logarithm of a learnt dispersion
+	coarse bool    // see coarseGain
 }
 
 func (s *search) late() bool { return s.stop.Late() }
@@ -427,6 +431,9 @@ func (v *hyper) Tolerance() float64 {
 
 // Same is the gain of steps that are too small to go on: slopes by differences converge fast.
 func (v *hyper) Same() float64 {
+	if v.coarse {
+		return coarseGain
+	}
 	if v.Tolerance() > 0 {
 		return 0.01 * sameEvidence
 	}

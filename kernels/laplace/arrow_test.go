@@ -255,6 +255,46 @@ func TestAutoHessian(t *testing.T) {
 	}
 }
 
+// Crossed columns of as many levels each are eliminated too where their weights are too many for the
+// full Hessian, up to a block that takes no longer than that.
+func TestCrossedHessian(t *testing.T) {
+	for _, c := range []struct {
+		columns []int
+		want    string
+	}{{[]int{2400, 2400}, "full"}, {[]int{2600, 2600}, "arrow"}, {[]int{3490, 3490}, "arrow"}, {[]int{3600, 3600}, "rest"}, {[]int{9000, 3600}, "arrow"}} {
+		m := model(t, "bernoulli", "logit", lik.Params{})
+		m.NoIntercept = false
+		r, err := kernels.NewRows(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b kernels.Batch
+		b.Reset()
+		for i := range 14000 {
+			b.Add(0, 1)
+			for k, l := range c.columns {
+				id, err := r.Dict.Add(fmt.Sprintf("c%d=%d", k, (i+k*(i/l))%l))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.Add(id, 1)
+			}
+			b.EndRow()
+			b.Y = append(b.Y, float64(i%2))
+		}
+		if err := r.Update(&b, false); err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Problem()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, h, _ := planned(p); h != c.want {
+			t.Errorf("%v: %s for %d rows and %d weights", c, h, p.N, p.P)
+		}
+	}
+}
+
 // Parts whose covariances have different forms are merged as those of one form are.
 func TestMergeForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 9))

@@ -76,12 +76,12 @@ type engine struct {
 //
 // Hessian "auto" is exact wherever that is affordable. Up to 5,000 weights it is full; with
 // fewer rows than weights, and up to 5,000 rows, it is the n x n form; and if elimination of the
-// column with most levels leaves up to 5,000 weights, and at most half of all, it is that. All
-// three give the same mean, variances and evidence. Otherwise it is lowrank plus the diagonal of
-// what that leaves out: the status says so, and its evidence learns no variance. An explicit
-// lowrank is the same, with the variances that an exact Hessian learns if that is affordable. If
-// only the covariance is too large to be kept, as for 20,000 levels beside 2,000, elimination that
-// leaves up to 2,500 weights still learns.
+// column with most levels leaves up to 5,000 weights that are at most half of all, or up to 3,500,
+// it is that. All three give the same mean, variances and evidence. Otherwise it is lowrank plus
+// the diagonal of what that leaves out: the status says so, and its evidence learns no variance
+// (LacksEvidence). An explicit lowrank is the same, with the variances that an exact Hessian
+// learns if that is affordable. If only the covariance is too large to be kept, as for 20,000
+// levels beside 2,000, elimination that leaves up to 2,500 weights still learns.
 //
 // ThirdOrder moves the mean off the mode by the third derivatives of the likelihood (lag);
 // covariance and evidence are unchanged. It needs an exact Hessian: without one it is left out,
@@ -218,6 +218,24 @@ func learnApart(ctx context.Context, p *kernels.Problem, ties []kernels.Tie, sta
 	return nil, nil, nil
 }
 
+// LacksEvidence reports whether p asks for prior variances that Fit does not learn, because no Hessian
+// that it can afford has an exact evidence.
+func LacksEvidence(p *kernels.Problem) (bool, error) {
+	if !p.LearnsPrior() {
+		return false, nil
+	}
+	ties, err := p.Ties()
+	if err != nil {
+		return false, err
+	}
+	q, m := *p, *p.Model
+	if q.Model = &m; m.Options.Hessian == "lowrank" {
+		m.Options.Hessian = "auto" // it learns what an exact one does
+	}
+	h, _ := plan(&q, ties, false)
+	return h == "rest" && !eliminates(p, ties), nil
+}
+
 func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kernels.Fit, *engine, error) {
 	return learnBy(ctx, p, start, false)
 }
@@ -310,7 +328,7 @@ func plan(p *kernels.Problem, ties []kernels.Tie, anywhere bool) (string, *split
 		return h, nil
 	}
 	if p.P > smallWeights && p.Normal.Form == gauss.Diagonal {
-		if s := leaves(p, ties); s != nil && len(s.block) <= fullWeights && 2*len(s.block) <= p.P &&
+		if s := leaves(p, ties); s != nil && len(s.block) <= fullWeights && (2*len(s.block) <= p.P || p.P > fullWeights && len(s.block) <= mostCrossed) &&
 			float64(len(s.leaf))*float64(len(s.block)+3) <= maxKept {
 			return "arrow", s
 		}
@@ -324,6 +342,10 @@ func plan(p *kernels.Problem, ties []kernels.Tie, anywhere bool) (string, *split
 	return "rest", nil
 }
 
+// mostCrossed is the largest block of more than half of all weights, as of crossed columns of as many
+// levels each: that of 4,800 takes three times as long as a full Hessian of as many weights.
+const mostCrossed = 3500
+
 // mostBlock is the largest block for which variances are learnt although the covariance is not kept.
 const mostBlock = 2500
 
@@ -334,7 +356,7 @@ func eliminates(p *kernels.Problem, ties []kernels.Tie) bool {
 		return false
 	}
 	s := leaves(p, ties)
-	return s != nil && len(s.block) <= mostBlock && 2*len(s.block) <= p.P
+	return s != nil && len(s.block) <= mostBlock
 }
 
 // called returns the name of a Hessian for users.

@@ -115,7 +115,7 @@ var list = specs(
 		Doc:   "smallest R that measurement_noise 'auto' gives. The default suits shares and counts; for gaussian and studentt it is multiplied by the dispersion, for gamma by the variance",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.NoiseFloor })}},
 	Spec{Key: "hessian", Default: "'auto'", Uses: "laplace softmax", NotByPass: "the sums of a pass are of the full one",
-		Doc:   "form of the Hessian. auto = exact wherever that is affordable (full up to 5,000 weights; by rows if there are fewer of those; with a column of levels eliminated), otherwise lowrank and the diagonal of what that leaves out, which status reports; for `softmax` with a learnt prior variance, averages over the posterior instead of values at the mode",
+		Doc:   "form of the Hessian. auto = exact wherever that is affordable (full up to 5,000 weights; by rows if there are fewer of those; with a column of levels eliminated), otherwise lowrank and the diagonal of what that leaves out, which status reports, with prior variances that ep with factorised beliefs learns; for `softmax` with a learnt prior variance, averages over the posterior instead of values at the mode",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Hessian }, "auto", "full", "diagonal", "block", "lowrank")}},
 	Spec{Key: "rank", Default: "50", Uses: filters + searches,
 		Doc:   "rank of low-rank methods, covariances and Hessians",

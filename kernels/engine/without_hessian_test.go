@@ -1,0 +1,107 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/rows"
+	"github.com/bglm/bglm/kernels/score"
+)
+
+// words are n rows of a few of many words without columns, some of which have an effect.
+func words(rng *rand.Rand, n, of int) (x [][]string, y []float64) {
+	for range n {
+		eta := -0.3
+		var row []string
+		had := map[int]bool{}
+		for range 12 {
+			w := int(float64(of) * math.Pow(rng.Float64(), 2))
+			if had[w] {
+				continue
+			}
+			had[w] = true
+			row = append(row, fmt.Sprint("w", w))
+			if w%20 == 0 {
+				eta += 2 * math.Sin(float64(w))
+			}
+		}
+		one := 0.0
+		if rng.Float64() < 1/(1+math.Exp(-eta)) {
+			one = 1
+		}
+		x, y = append(x, row), append(y, one)
+	}
+	return x, y
+}
+
+// Weights for which no exact Hessian is affordable have a learnt prior variance too: without it, new
+// rows are predicted worse than by the base rate.
+func TestLearnsWithoutExactHessian(t *testing.T) {
+	kerneltest.Slow(t)
+	x, y := words(rand.New(rand.NewPCG(7, 7)), 9000, 6000)
+	const learnt = 7000
+	tab := &rows.Table{X: rows.Lists(x[:learnt]), Y: rows.Numbers("y", y[:learnt])}
+	loss := func(f *kernels.Fit) float64 {
+		s, err := score.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for i := learnt; i < len(x); i++ {
+			q, err := s.Predict(score.Row{Names: x[i], Open: true}, predict.Exact)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if y[i] == 0 {
+				q = 1 - q
+			}
+			sum -= math.Log(q)
+		}
+		return sum / float64(len(x)-learnt)
+	}
+	rate := 0.0
+	for _, v := range y[learnt:] {
+		rate += v / float64(len(y)-learnt)
+	}
+	base := -rate*math.Log(rate) - (1-rate)*math.Log(1-rate)
+	last := 0.0
+	for _, method := range []string{engine.Auto, "laplace"} {
+		for _, hessian := range []string{"auto", "lowrank"} {
+			s, err := option.For(method).Decode(func(yield func(string, option.Source) bool) {
+				_ = yield("prior_variance", option.Go("auto")) && yield("hessian", option.Go(hessian))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := engine.Fit(context.Background(), method, s, tab)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := r.Fit
+			if !strings.Contains(f.Status, "ep with factorised beliefs learnt the prior variances") || f.Method != "laplace" || f.Covariance.Form != gauss.LowRank || !(f.Prior.Variance < 0.3) {
+				t.Errorf("%s, %s: %s by %s, prior variance %v", method, hessian, f.Status, f.Method, f.Prior.Variance)
+			}
+			if last = loss(f); !(last < base-0.005) {
+				t.Errorf("%s, %s: log loss %.4f of new rows, %.4f by their mean", method, hessian, last, base)
+			}
+		}
+	}
+	given, err := engine.Fit(context.Background(), "laplace", nil, tab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("log loss of new rows: %.4f with the variance learnt, %.4f under variance 1, %.4f by their mean", last, loss(given.Fit), base)
+	if l := loss(given.Fit); !(l > base) {
+		t.Errorf("log loss %.4f under variance 1, %.4f by the mean: these rows show nothing", l, base)
+	}
+}
