@@ -24,7 +24,7 @@ const byFactorised = "ep with factorised beliefs learnt the prior variances"
 // factorised beliefs learns them then, with dispersion and shape, in time linear in the rows, and
 // laplace uses what it has learnt. Crossed columns of thousands of levels are such problems.
 //
-// Errors: those of laplace.Learn; if expectation propagation fails, nothing is learnt.
+// Errors: those of laplace.Learn; if expectation propagation fails or has no time, nothing is learnt.
 func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Problem, error) {
 	lacks, err := laplace.LacksEvidence(p)
 	if err != nil {
@@ -39,7 +39,7 @@ func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kerne
 	if cause := stop.Cause(ctx); cause != nil {
 		return nil, nil, cause
 	}
-	if err != nil || !e.Converged && p.Options.TimeLimit == 0 { // a limit ends the search where it is best so far
+	if err != nil || !e.Converged {
 		return laplace.Learn(within, p)
 	}
 	f, known, err := laplace.Learn(within, known)
@@ -47,7 +47,6 @@ func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kerne
 		return nil, nil, err
 	}
 	f.Iterations += e.Iterations
-	f.Converged = f.Converged && e.Converged
 	f.Learnt = e.Learnt
 	f.Say(byFactorised)
 	if e.Status != "ok" {
@@ -57,12 +56,12 @@ func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kerne
 }
 
 // learnByEP returns p with the prior variances, dispersion and shape that expectation propagation with
-// factorised beliefs learns, and the fit that it learns them with. A third of a time limit is for it.
+// factorised beliefs learns, and the fit that it learns them with. A quarter of a time limit is for it.
 func learnByEP(ctx context.Context, p *kernels.Problem) (known *kernels.Problem, e *kernels.Fit, err error) {
 	q, m := *p, *p.Model
 	q.Model = &m
 	m.Options.Covariance, m.Options.Hessian, m.Options.Integrate, m.Options.ThirdOrder = "diagonal", "", false, false
-	m.Options.TimeLimit /= 3
+	m.Options.TimeLimit /= 4
 	release, err := gathered(&q)
 	if err != nil {
 		return nil, nil, err
