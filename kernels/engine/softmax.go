@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/softmax"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -147,7 +146,7 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 		p.Y[i] = float64(place[int(y)])
 	}
 	p, none := weightless(p)
-	f, err := softmax.Fit(ctx, p, names)
+	f, err := solveClasses(ctx, p, names)
 	return checked(ctx, p.Model, f, err, func() {
 		f.Say(none)
 		f.Say(p.ClassSeparation(f))

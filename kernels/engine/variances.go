@@ -1,12 +1,18 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/ep"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/softmax"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -58,17 +64,36 @@ func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kerne
 // learnByEP returns p with the prior variances, dispersion and shape that expectation propagation with
 // factorised beliefs learns, and the fit that it learns them with. A quarter of a time limit is for it.
 func learnByEP(ctx context.Context, p *kernels.Problem) (known *kernels.Problem, e *kernels.Fit, err error) {
-	q, m := *p, *p.Model
-	q.Model = &m
-	m.Options.Covariance, m.Options.Hessian, m.Options.Integrate, m.Options.ThirdOrder = "diagonal", "", false, false
-	m.Options.TimeLimit /= 4
+	q := *p
 	release, err := gathered(&q)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer release()
-	var prior kernels.Prior
-	var variance []float64
+	e, prior, variance, err := factorisedEP(ctx, &q, 4)
+	if err != nil {
+		return nil, nil, err
+	}
+	if known, err = withVariances(p, prior, variance); err != nil {
+		return nil, nil, err
+	}
+	m := known.Model
+	m.Options.AutoDispersion, m.Options.AutoShape, m.Params.Dispersion = false, false, e.Dispersion
+	if _, ok := p.Lik.(lik.Shaped); ok {
+		m.Params.Shape = e.Shape
+	}
+	m.Lik, err = lik.New(e.Family, e.Link, m.Params)
+	return known, e, err
+}
+
+// factorisedEP learns by expectation propagation with factorised beliefs, in one part of so many of a
+// time limit. variance is by column, of standardised columns if p asks for that.
+func factorisedEP(ctx context.Context, p *kernels.Problem, parts int) (e *kernels.Fit, prior kernels.Prior, variance []float64, err error) {
+	q, m := *p, *p.Model
+	q.Model = &m
+	o := &m.Options
+	o.Covariance, o.Hessian, o.Integrate, o.ThirdOrder = "diagonal", "", false, false
+	o.TimeLimit /= time.Duration(parts)
 	e, err = kernels.SolveStandardized(&q, 1, func(q *kernels.Problem) (*kernels.Fit, error) {
 		r, err := ep.Learn(ctx, q)
 		if err != nil {
@@ -77,21 +102,114 @@ func learnByEP(ctx context.Context, p *kernels.Problem) (known *kernels.Problem,
 		prior, variance = r.Prior()
 		return r.Fit, nil
 	})
+	return e, prior, variance, err
+}
+
+// withVariances is p under a prior with these variances by column, of which none is learnt.
+func withVariances(p *kernels.Problem, prior kernels.Prior, variance []float64) (*kernels.Problem, error) {
+	known, m := *p, *p.Model
+	known.Model = &m
+	m.Prior, m.PriorBy = prior, nil
+	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.Integrate = false, false, false
+	known.PriorVar = variance
+	var err error
+	known.Normal, err = p.Normal.WithVariances(func(j int) (float64, bool) { return variance[j], variance[j] != p.PriorVar[j] })
+	return &known, err
+}
+
+// byClass says where the prior variances of classes come from.
+const byClass = byFactorised + ", one class against the rest"
+
+// learningClasses is how many classes, those with most rows, learnByClass fits at most.
+const learningClasses = 8
+
+// solveClasses is softmax.Fit, with prior variances learnt by learnByClass where no exact Hessian is
+// affordable.
+func solveClasses(ctx context.Context, p *kernels.Problem, names []string) (*kernels.Fit, error) {
+	if !softmax.LacksEvidence(p, names) || p.Start != nil {
+		return softmax.Fit(ctx, p, names)
+	}
+	known, err := learnByClass(ctx, p, len(names))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	of, to := *p, *p.Model
-	of.Model = &to
-	to.Prior, to.PriorBy, to.Params.Dispersion = prior, nil, e.Dispersion
-	o := &to.Options
-	o.AutoPrior, o.PriorGroups, o.AutoDispersion, o.AutoShape, o.Integrate = false, false, false, false, false
-	if _, ok := p.Lik.(lik.Shaped); ok {
-		to.Params.Shape = e.Shape
+	if known == nil {
+		return softmax.Fit(ctx, p, names)
 	}
-	if to.Lik, err = lik.New(e.Family, e.Link, to.Params); err != nil {
-		return nil, nil, err
+	f, err := softmax.Fit(ctx, known, names)
+	if err == nil {
+		f.Say(byClass)
 	}
-	of.PriorVar = variance
-	of.Normal, err = p.Normal.WithVariances(func(j int) (float64, bool) { return variance[j], variance[j] != p.PriorVar[j] })
-	return &of, e, err
+	return f, err
+}
+
+// learnByClass returns p with prior variances that expectation propagation with factorised beliefs
+// learns from one class against the rest: the geometric mean over classes of what each learns, times
+// (K - 1)/K for K classes. The predictor of such a fit is about that of its class less the mean of the
+// others, whose variance is K/(K - 1) times that of one class. nil if no class has a fit that
+// converged.
+//
+// Errors: the cause of ctx if it is cancelled; no memory for the rows.
+func learnByClass(ctx context.Context, p *kernels.Problem, classes int) (*kernels.Problem, error) {
+	q, m := *p, *p.Model
+	q.Model = &m
+	var err error
+	if m.Lik, err = lik.New("bernoulli", "logit", lik.Params{}); err != nil {
+		return nil, err
+	}
+	m.Options.Reference = ""
+	q.Offset = nil // it is the same for all classes
+	release, err := gathered(&q)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	rows := make([]float64, classes)
+	for i, y := range p.Y {
+		rows[int(y)] += p.Rows(i)
+	}
+	order := make([]int, classes)
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[b], rows[a]) })
+	order = order[:min(classes, learningClasses)]
+	var prior kernels.Prior
+	logs, learnt := memory.Floats(p.P), 0.0
+	defaults := 0.0
+	for _, k := range order {
+		q.Y = memory.Floats(p.N)
+		for i, y := range p.Y {
+			if int(y) == k {
+				q.Y[i] = 1
+			}
+		}
+		e, by, variance, err := factorisedEP(ctx, &q, 4*len(order))
+		if cause := stop.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		if err != nil || !e.Converged {
+			continue
+		}
+		for j, v := range variance {
+			logs[j] += math.Log(v)
+		}
+		defaults += math.Log(by.Variance)
+		prior = by
+		learnt++
+	}
+	if learnt == 0 {
+		return nil, nil
+	}
+	share := float64(classes-1) / float64(classes)
+	variance := memory.Floats(p.P)
+	for j, sum := range logs {
+		if variance[j] = p.PriorVar[j]; math.Abs(sum/learnt-math.Log(p.PriorVar[j])) > 1e-12 { // else it is given
+			variance[j] = share * math.Exp(sum/learnt)
+		}
+	}
+	if mean := defaults / learnt; mean != math.Log(p.Prior.Variance) {
+		prior.Variance = share * math.Exp(mean)
+	}
+	return withVariances(p, prior, variance)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,12 +17,14 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/score"
+	"github.com/bglm/bglm/kernels/softmax"
 )
 
-// words are n rows of a few of many words without columns, some of which have an effect.
-func words(rng *rand.Rand, n, of int) (x [][]string, y []float64) {
+// words are n rows of a few of many words without columns, some of which have an effect on the
+// probability of the first of two or three classes, others on that of the second of three.
+func words(rng *rand.Rand, n, of, classes int) (x [][]string, y []float64) {
 	for range n {
-		eta := -0.3
+		eta, second := -0.3, -0.3
 		var row []string
 		had := map[int]bool{}
 		for range 12 {
@@ -31,15 +34,25 @@ func words(rng *rand.Rand, n, of int) (x [][]string, y []float64) {
 			}
 			had[w] = true
 			row = append(row, fmt.Sprint("w", w))
-			if w%20 == 0 {
-				eta += 2 * math.Sin(float64(w))
+			switch effect := 2 * math.Sin(float64(w)); w % 20 {
+			case 0:
+				eta += effect
+			case 1:
+				second += effect
 			}
 		}
-		one := 0.0
-		if rng.Float64() < 1/(1+math.Exp(-eta)) {
-			one = 1
+		a, b := math.Exp(eta), 0.0
+		if classes == 3 {
+			b = math.Exp(second)
 		}
-		x, y = append(x, row), append(y, one)
+		class := 0.0
+		switch u := rng.Float64() * (1 + a + b); {
+		case u < a:
+			class = 1
+		case u < a+b:
+			class = 2
+		}
+		x, y = append(x, row), append(y, class)
 	}
 	return x, y
 }
@@ -48,7 +61,7 @@ func words(rng *rand.Rand, n, of int) (x [][]string, y []float64) {
 // rows are predicted worse than by the base rate.
 func TestLearnsWithoutExactHessian(t *testing.T) {
 	kerneltest.Slow(t)
-	x, y := words(rand.New(rand.NewPCG(7, 7)), 9000, 6000)
+	x, y := words(rand.New(rand.NewPCG(7, 7)), 9000, 6000, 2)
 	const learnt = 7000
 	tab := &rows.Table{X: rows.Lists(x[:learnt]), Y: rows.Numbers("y", y[:learnt])}
 	loss := func(f *kernels.Fit) float64 {
@@ -103,5 +116,65 @@ func TestLearnsWithoutExactHessian(t *testing.T) {
 	t.Logf("log loss of new rows: %.4f with the variance learnt, %.4f under variance 1, %.4f by their mean", last, loss(given.Fit), base)
 	if l := loss(given.Fit); !(l > base) {
 		t.Errorf("log loss %.4f under variance 1, %.4f by the mean: these rows show nothing", l, base)
+	}
+}
+
+// The same of classes: what is learnt from each class against the rest.
+func TestLearnsClassesWithoutExactHessian(t *testing.T) {
+	kerneltest.Slow(t)
+	x, y := words(rand.New(rand.NewPCG(7, 8)), 8000, 2500, 3)
+	const learnt = 6000
+	tab := &rows.Table{X: rows.Lists(x[:learnt]), Y: rows.Numbers("y", y[:learnt])}
+	count := map[float64]float64{}
+	for _, v := range y[learnt:] {
+		count[v]++
+	}
+	base, n := 0.0, float64(len(y)-learnt)
+	for _, c := range count {
+		base -= c / n * math.Log(c/n)
+	}
+	loss := func(options map[string]any) (float64, *kernels.Fit) {
+		s, err := option.For("softmax").Decode(func(yield func(string, option.Source) bool) {
+			for k, v := range options {
+				if !yield(k, option.Go(v)) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := engine.Fit(context.Background(), "softmax", s, tab)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := softmax.NewScorer(r.Fit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, p := 0.0, make([]float64, len(r.Fit.Classes))
+		for i := learnt; i < len(x); i++ {
+			row, err := of.Row(x[i], slices.Repeat([]float64{1}, len(x[i])), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := of.Predict(p, row, 0, predict.Exact); err != nil {
+				t.Fatal(err)
+			}
+			sum -= math.Log(p[int(y[i])])
+		}
+		return sum / n, r.Fit
+	}
+	given, _ := loss(map[string]any{"prior_variance": 1.0})
+	auto, f := loss(nil)
+	pinned, g := loss(map[string]any{"reference": "0"})
+	t.Logf("log loss of new rows: %.4f with the variance learnt, %.4f with a reference, %.4f under variance 1, %.4f by their shares", auto, pinned, given, base)
+	for _, f := range []*kernels.Fit{f, g} {
+		if !strings.Contains(f.Status, "ep with factorised beliefs learnt the prior variances, one class against the rest") || !(f.Prior.Variance < 0.3) {
+			t.Error(f.Status, f.Prior.Variance)
+		}
+	}
+	if !(auto < base-0.005 && pinned < base-0.005 && given > base) {
+		t.Error("the first two are to be less than the last, which is to be less than the third")
 	}
 }

@@ -12,10 +12,7 @@ import (
 // reserve reserves the peak memory of a fit of p from the memory budget.
 func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
 	h := hessianOf(p, classes)
-	a := len(classes)
-	if p.Options.Reference != "" {
-		a--
-	}
+	a := learntClasses(p, classes)
 	n, w, c := float64(p.N), float64(p.P)*float64(a), float64(a)
 	need := 9*n*c + 10*w + p.Need()
 	if p.Options.Standardize {

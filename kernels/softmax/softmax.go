@@ -56,10 +56,10 @@ type engine struct {
 // PriorGroups, Integrate (with SDScale and SDFreedom; hessian full, LogEvidence is the highest),
 // Standardize, TimeLimit. A Start is a softmax fit of the same classes and reference.
 // Hessian "auto" is full up to 5,000 weights of all classes, then lowrank plus the diagonal of what
-// that leaves out: the status says so, and no variance is learnt. If it is learnt auto is, up to
-// 2,000 weights, the Gaussian of least Kullback-Leibler divergence from the posterior, and
-// LogEvidence its lower bound. Block keeps the covariance within a class. The status says if block
-// or diagonal make variances too small.
+// that leaves out: the status says so, and no variance is learnt (LacksEvidence). If it is learnt
+// auto is, up to 2,000 weights, the Gaussian of least Kullback-Leibler divergence from the
+// posterior, and LogEvidence its lower bound. Block keeps the covariance within a class. The status
+// says if block or diagonal make variances too small.
 //
 // Newton's equations are solved over all weights, Ap x Ap for A learnt classes and p features, if
 // those are few; in row space, A + 1 factors of n x n, if rows are fewer than features; otherwise
@@ -151,18 +151,29 @@ func check(p *kernels.Problem, classes []string) error {
 	return nil
 }
 
-func hessianOf(p *kernels.Problem, classes []string) string {
-	a := len(classes)
+// learntClasses is how many classes have weights: all but the reference.
+func learntClasses(p *kernels.Problem, classes []string) int {
 	if p.Options.Reference != "" {
-		a--
+		return len(classes) - 1
 	}
+	return len(classes)
+}
+
+func hessianOf(p *kernels.Problem, classes []string) string {
 	switch h := p.Options.Hessian; {
 	case h != "" && h != "auto":
 		return h
-	case a*p.P > fullWeights:
+	case learntClasses(p, classes)*p.P > fullWeights:
 		return "rest"
 	}
 	return "full"
+}
+
+// LacksEvidence reports whether p asks for prior variances that Fit does not learn, because no Hessian
+// that it can afford has an exact evidence.
+func LacksEvidence(p *kernels.Problem, classes []string) bool {
+	h := hessianOf(p, classes)
+	return p.LearnsPrior() && (h == "rest" || h == "lowrank" && learntClasses(p, classes)*p.P > fullWeights)
 }
 
 // called returns the name of a Hessian for users.
