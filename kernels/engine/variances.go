@@ -120,8 +120,12 @@ func withVariances(p *kernels.Problem, prior kernels.Prior, variance []float64) 
 // byClass says where the prior variances of classes come from.
 const byClass = byFactorised + ", one class against the rest"
 
-// learningClasses is how many classes, those with most rows, learnByClass fits at most.
-const learningClasses = 8
+// learnByClass fits the learningClasses classes with most rows, and fewer, but one, if these have more
+// entries than classEntries in all: about ten seconds.
+const (
+	learningClasses = 8
+	classEntries    = 2_000_000
+)
 
 // solveClasses is softmax.Fit, with prior variances learnt by learnByClass where no exact Hessian is
 // affordable.
@@ -173,7 +177,7 @@ func learnByClass(ctx context.Context, p *kernels.Problem, classes int) (*kernel
 		order[k] = k
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[b], rows[a]) })
-	order = order[:min(classes, learningClasses)]
+	order = order[:min(classes, learningClasses, max(1, classEntries/max(1, p.Values())))]
 	var prior kernels.Prior
 	logs, learnt := memory.Floats(p.P), 0.0
 	defaults := 0.0
