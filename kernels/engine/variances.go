@@ -130,7 +130,7 @@ const (
 // solveClasses is softmax.Fit, with prior variances learnt by learnByClass where no exact Hessian is
 // affordable.
 func solveClasses(ctx context.Context, p *kernels.Problem, names []string) (*kernels.Fit, error) {
-	if !softmax.LacksEvidence(p, names) || p.Start != nil {
+	if !softmax.LacksEvidence(p, names) || p.Start != nil || len(names) < 2 {
 		return softmax.Fit(ctx, p, names)
 	}
 	known, err := learnByClass(ctx, p, len(names))

@@ -221,7 +221,7 @@ func learnApart(ctx context.Context, p *kernels.Problem, ties []kernels.Tie, sta
 // LacksEvidence reports whether p asks for prior variances that Fit does not learn, because no Hessian
 // that it can afford has an exact evidence.
 func LacksEvidence(p *kernels.Problem) (bool, error) {
-	if !p.LearnsPrior() {
+	if !p.LearnsPrior() || len(p.At) > 0 {
 		return false, nil
 	}
 	ties, err := p.Ties()
