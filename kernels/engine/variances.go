@@ -22,6 +22,23 @@ func solveLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 	return f, err
 }
 
+// mostLearning bounds the estimated operations of learnByEP: about a minute of one processor. Only
+// likelihoods whose moments take quadrature reach it, with tens of thousands of rows.
+const mostLearning = 3e11
+
+// learningOf estimates the operations of learnByEP: about a hundred sweeps, and two hundred more for
+// each of dispersion and shape, whose slopes are differences.
+func learningOf(p *kernels.Problem) float64 {
+	sweeps := 100.0
+	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion {
+		sweeps += 200
+	}
+	if _, ok := p.Lik.(lik.Shaped); ok && p.Options.AutoShape {
+		sweeps += 200
+	}
+	return sweeps * (float64(p.N)*lik.MomentsWork(p.Lik, p.Weight != nil) + 20*float64(p.Values()))
+}
+
 // byFactorised says where the prior variances come from.
 const byFactorised = "ep with factorised beliefs learnt the prior variances"
 
@@ -30,13 +47,14 @@ const byFactorised = "ep with factorised beliefs learnt the prior variances"
 // factorised beliefs learns them then, with dispersion and shape, in time linear in the rows, and
 // laplace uses what it has learnt. Crossed columns of thousands of levels are such problems.
 //
-// Errors: those of laplace.Learn; if expectation propagation fails or has no time, nothing is learnt.
+// Errors: those of laplace.Learn; if expectation propagation fails, has no time or would take more than
+// mostLearning, nothing is learnt, as the status says.
 func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Problem, error) {
 	lacks, err := laplace.LacksEvidence(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !lacks {
+	if !lacks || learningOf(p) > mostLearning {
 		return laplace.Learn(ctx, p)
 	}
 	within, cancel := stop.WithLimit(ctx, p.Options.TimeLimit) // of both

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 )
 
@@ -120,6 +122,27 @@ func TestLearnByEP(t *testing.T) {
 		}
 		if c.family == "gaussian" {
 			kerneltest.Close(t, "dispersion", known.Params.Dispersion, exact.Params.Dispersion, kerneltest.Tol{Rel: 0.02})
+		}
+	}
+}
+
+// A minute of expectation propagation is what prior variances may take: more than a million binary rows,
+// and some fifty thousand of a likelihood whose moments and parameters take quadrature.
+func TestLearningWork(t *testing.T) {
+	for _, c := range []struct {
+		family string
+		n      int
+		auto   bool
+		within bool
+	}{{"bernoulli", 1_000_000, false, true}, {"gaussian", 1_000_000, true, true}, {"negbinomial", 40_000, true, true}, {"studentt", 40_000, true, false}} {
+		l, err := lik.New(c.family, "", lik.Params{Dispersion: 1, Shape: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &kernels.Problem{Columns: design.Columns{N: c.n}, Model: &kernels.Model{Lik: l}}
+		p.Options.AutoDispersion, p.Options.AutoShape = c.auto, c.auto
+		if work := learningOf(p); work <= mostLearning != c.within {
+			t.Errorf("%v: %g operations, of %g allowed", c, work, float64(mostLearning))
 		}
 	}
 }
