@@ -18,6 +18,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
@@ -720,6 +721,28 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 	q := *p
 	q.Columns = p.Columns.Under(s)
 	return &q
+}
+
+// Known returns p with a prior and, unless f is nil, the dispersion and shape of f as if they had been
+// given: a problem for a method that learns none itself. normal is the prior of the columns. Both
+// problems share all else.
+func (p *Problem) Known(prior Prior, normal *gauss.Normal, f *Fit) (*Problem, error) {
+	known, m := *p, *p.Model
+	known.Model = &m
+	o := &m.Options
+	o.AutoPrior, o.PriorGroups, o.AutoDispersion, o.AutoShape, o.Integrate, o.ThirdOrder = false, false, false, false, false, false
+	m.Prior, m.PriorBy = prior, nil
+	known.Normal, known.PriorVar = normal, normal.Var
+	if f == nil {
+		return &known, nil
+	}
+	m.Params.Dispersion = f.Dispersion
+	if _, ok := p.Lik.(lik.Shaped); ok {
+		m.Params.Shape = f.Shape
+	}
+	var err error
+	m.Lik, err = lik.New(f.Family, f.Link, m.Params)
+	return &known, err
 }
 
 // Name is the feature of column j.

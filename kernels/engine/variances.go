@@ -36,7 +36,7 @@ func learningOf(p *kernels.Problem) float64 {
 	if _, ok := p.Lik.(lik.Shaped); ok && p.Options.AutoShape {
 		sweeps += 200
 	}
-	return sweeps * (float64(p.N)*lik.MomentsWork(p.Lik, p.Weight != nil) + 20*float64(p.Values()))
+	return sweeps * (float64(p.N)*lik.MomentsWork(p.Lik, p.Weight != nil) + 100*float64(p.Values()))
 }
 
 // byFactorised says where the prior variances come from.
@@ -50,11 +50,7 @@ const byFactorised = "ep with factorised beliefs learnt the prior variances"
 // Errors: those of laplace.Learn; if expectation propagation fails, has no time or would take more than
 // mostLearning, nothing is learnt, as the status says.
 func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Problem, error) {
-	lacks, err := laplace.LacksEvidence(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !lacks || learningOf(p) > mostLearning {
+	if !laplace.LacksEvidence(p) || learningOf(p) > mostLearning {
 		return laplace.Learn(ctx, p)
 	}
 	within, cancel := stop.WithLimit(ctx, p.Options.TimeLimit) // of both
@@ -92,16 +88,11 @@ func learnByEP(ctx context.Context, p *kernels.Problem) (known *kernels.Problem,
 	if err != nil {
 		return nil, nil, err
 	}
-	if known, err = withVariances(p, prior, variance); err != nil {
+	if known, err = withVariances(p, prior, variance, e); err != nil {
 		return nil, nil, err
 	}
-	m := known.Model
-	m.Options.AutoDispersion, m.Options.AutoShape, m.Params.Dispersion = false, false, e.Dispersion
-	if _, ok := p.Lik.(lik.Shaped); ok {
-		m.Params.Shape = e.Shape
-	}
-	m.Lik, err = lik.New(e.Family, e.Link, m.Params)
-	return known, e, err
+	known.Options.ThirdOrder = p.Options.ThirdOrder // laplace says that it is left out
+	return known, e, nil
 }
 
 // factorisedEP learns by expectation propagation with factorised beliefs, in one part of so many of a
@@ -123,26 +114,23 @@ func factorisedEP(ctx context.Context, p *kernels.Problem, parts int) (e *kernel
 	return e, prior, variance, err
 }
 
-// withVariances is p under a prior with these variances by column, of which none is learnt.
-func withVariances(p *kernels.Problem, prior kernels.Prior, variance []float64) (*kernels.Problem, error) {
-	known, m := *p, *p.Model
-	known.Model = &m
-	m.Prior, m.PriorBy = prior, nil
-	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.Integrate = false, false, false
-	known.PriorVar = variance
-	var err error
-	known.Normal, err = p.Normal.WithVariances(func(j int) (float64, bool) { return variance[j], variance[j] != p.PriorVar[j] })
-	return &known, err
+// withVariances is p.Known with these prior variances by column.
+func withVariances(p *kernels.Problem, prior kernels.Prior, variance []float64, f *kernels.Fit) (*kernels.Problem, error) {
+	normal, err := p.Normal.WithVariances(func(j int) (float64, bool) { return variance[j], variance[j] != p.PriorVar[j] })
+	if err != nil {
+		return nil, err
+	}
+	return p.Known(prior, normal, f)
 }
 
 // byClass says where the prior variances of classes come from.
 const byClass = byFactorised + ", one class against the rest"
 
-// learnByClass fits the learningClasses classes with most rows, and fewer, but one, if these have more
-// entries than classEntries in all: about ten seconds.
+// learnByClass fits the learningClasses classes with most rows, and fewer if these take more than
+// classLearning operations in all, some ten seconds, but one if that takes no more than mostLearning.
 const (
 	learningClasses = 8
-	classEntries    = 2_000_000
+	classLearning   = 2e10
 )
 
 // solveClasses is softmax.Fit, with prior variances learnt by learnByClass where no exact Hessian is
@@ -169,7 +157,7 @@ func solveClasses(ctx context.Context, p *kernels.Problem, names []string) (*ker
 // learns from one class against the rest: the geometric mean over classes of what each learns, times
 // (K - 1)/K for K classes. The predictor of such a fit is about that of its class less the mean of the
 // others, whose variance is K/(K - 1) times that of one class. nil if no class has a fit that
-// converged.
+// converged, or one takes too long.
 //
 // Errors: the cause of ctx if it is cancelled; no memory for the rows.
 func learnByClass(ctx context.Context, p *kernels.Problem, classes int) (*kernels.Problem, error) {
@@ -195,10 +183,14 @@ func learnByClass(ctx context.Context, p *kernels.Problem, classes int) (*kernel
 		order[k] = k
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[b], rows[a]) })
-	order = order[:min(classes, learningClasses, max(1, classEntries/max(1, p.Values())))]
+	work := learningOf(&q)
+	if work > mostLearning {
+		return nil, nil
+	}
+	order = order[:min(classes, learningClasses, max(1, int(classLearning/work)))]
+	logs, moved := memory.Floats(p.P), make([]bool, p.P) // a variance that is not learnt stays what it is
 	var prior kernels.Prior
-	logs, learnt := memory.Floats(p.P), 0.0
-	defaults := 0.0
+	learnt, log, movedPrior := 0.0, 0.0, false
 	for _, k := range order {
 		q.Y = memory.Floats(p.N)
 		for i, y := range p.Y {
@@ -215,23 +207,25 @@ func learnByClass(ctx context.Context, p *kernels.Problem, classes int) (*kernel
 		}
 		for j, v := range variance {
 			logs[j] += math.Log(v)
+			moved[j] = moved[j] || v != p.PriorVar[j]
 		}
-		defaults += math.Log(by.Variance)
+		log += math.Log(by.Variance)
+		movedPrior = movedPrior || by.Variance != p.Prior.Variance
 		prior = by
 		learnt++
 	}
 	if learnt == 0 {
 		return nil, nil
 	}
-	share := float64(classes-1) / float64(classes)
-	variance := memory.Floats(p.P)
-	for j, sum := range logs {
-		if variance[j] = p.PriorVar[j]; math.Abs(sum/learnt-math.Log(p.PriorVar[j])) > 1e-12 { // else it is given
-			variance[j] = share * math.Exp(sum/learnt)
+	mean := func(log float64) float64 { return float64(classes-1) / float64(classes) * math.Exp(log/learnt) }
+	variance := slices.Clone(p.PriorVar)
+	for j := range variance {
+		if moved[j] {
+			variance[j] = mean(logs[j])
 		}
 	}
-	if mean := defaults / learnt; mean != math.Log(p.Prior.Variance) {
-		prior.Variance = share * math.Exp(mean)
+	if movedPrior {
+		prior.Variance = mean(log)
 	}
-	return withVariances(p, prior, variance)
+	return withVariances(p, prior, variance, nil)
 }

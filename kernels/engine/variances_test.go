@@ -14,6 +14,7 @@ import (
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
 )
 
 // crossed is a problem of two crossed columns of levels whose weights have the standard deviations sd,
@@ -85,7 +86,7 @@ func crossed(t *testing.T, family string, n, levels int, sd [2]float64) *kernels
 }
 
 // What factorised beliefs learn of crossed columns is what the exact evidence learns, where that is
-// affordable.
+// affordable: to a tenth, of which half a nat that the search leaves open is most where there is no effect.
 func TestLearnByEP(t *testing.T) {
 	kerneltest.Slow(t)
 	for _, c := range []struct {
@@ -112,8 +113,7 @@ func TestLearnByEP(t *testing.T) {
 			}
 			done[name] = true
 			want, got := math.Sqrt(exact.PriorVar[j]), math.Sqrt(known.PriorVar[j])
-			// To a third of a posterior standard deviation of about sd/√(2·150) + 0.02, and what half a nat leaves open.
-			if math.Abs(got-want) > 0.1*want+0.05*math.Sqrt(exact.PriorVar[1]) {
+			if math.Abs(got-want) > 0.1*want {
 				t.Errorf("%v, %s: sd %.4f by ep, %.4f by the exact evidence", c, name, got, want)
 			}
 		}
@@ -122,6 +122,122 @@ func TestLearnByEP(t *testing.T) {
 		}
 		if c.family == "gaussian" {
 			kerneltest.Close(t, "dispersion", known.Params.Dispersion, exact.Params.Dispersion, kerneltest.Tol{Rel: 0.02})
+		}
+	}
+}
+
+// Correlated weights are not learnt by expectation propagation, which would take them as independent.
+func TestCorrelatedIsLaplace(t *testing.T) {
+	p := crossed(t, "bernoulli", 60000, 3600, [2]float64{0.8, 0.4})
+	if !laplace.LacksEvidence(p) {
+		t.Fatalf("%d weights have an exact Hessian", p.P)
+	}
+	q, m := *p, *p.Model
+	q.Model, m.Correlated = &m, [][]string{{"a", "b"}}
+	if laplace.LacksEvidence(&q) {
+		t.Error("learnt with correlated weights")
+	}
+}
+
+// What each class learns against the rest is, over classes, what softmax's exact evidence learns, to a
+// twentieth; without the factor for three classes it would be a fifth more. A variance that is given stays.
+func TestLearnByClass(t *testing.T) {
+	kerneltest.Slow(t)
+	const n, levels = 6000, 120
+	sd := map[string]float64{"a": 0.9, "b": 0.5}
+	rng := rand.New(rand.NewPCG(3, 3))
+	level, effect := map[string][]string{}, map[string][3]float64{}
+	var y []float64
+	for range n {
+		var eta [3]float64 // the class is that of the largest predictor plus Gumbel noise
+		for k := range eta {
+			eta[k] = -math.Log(rng.ExpFloat64())
+		}
+		for _, column := range []string{"a", "b"} {
+			name := fmt.Sprint(column, rng.IntN(levels))
+			level[column] = append(level[column], name)
+			of, ok := effect[name]
+			for k := range eta {
+				if !ok {
+					of[k] = sd[column] * rng.NormFloat64()
+				}
+				eta[k] += of[k]
+			}
+			effect[name] = of
+		}
+		class := 0
+		for k, e := range eta {
+			if e > eta[class] {
+				class = k
+			}
+		}
+		y = append(y, float64(class))
+	}
+	tab := &rows.Table{X: rows.Fields(rows.Texts("a", level["a"]), rows.Texts("b", level["b"])), Y: rows.Numbers("y", y)}
+	method, err := Find("softmax")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := method.Model(option.Defaults(), false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := method.New(context.Background(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := tab.Source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := src.Feed(context.Background(), c, m, option.Fail, 0, n, &kernels.Batch{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Fit(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, g, err := layOut(context.Background(), c.(*Classifier).Rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Release()
+	known, err := learnByClass(context.Background(), p, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Fit.Columns) != 2 {
+		t.Fatal(r.Fit.Columns)
+	}
+	for _, column := range r.Fit.Columns {
+		j := 0
+		for !strings.HasPrefix(p.Name(j), column.Name+"=") {
+			j++
+		}
+		kerneltest.Close(t, column.Name, math.Sqrt(known.PriorVar[j]), math.Sqrt(column.Variance), kerneltest.Tol{Rel: 0.05})
+	}
+	own := *p.Model
+	m, p.Model = &own, &own
+	m.Options.AutoPrior, m.Prior.Variance = false, 2.5
+	for j := range p.P {
+		p.PriorVar[j] = 2.5
+	}
+	for _, learnt := range []string{"a", "ab"} {
+		m.PriorBy = nil
+		for _, c := range learnt {
+			m.PriorBy = append(m.PriorBy, kernels.ColumnPrior{Column: string(c), Auto: true})
+		}
+		if known, err = learnByClass(context.Background(), p, 3); err != nil {
+			t.Fatal(err)
+		}
+		for j := range p.P {
+			column, _, is := strings.Cut(p.Name(j), "=")
+			if moved := known.PriorVar[j] != 2.5; moved != (is && strings.Contains(learnt, column)) {
+				t.Errorf("%s learnt, %s: prior variance %v", learnt, p.Name(j), known.PriorVar[j])
+			}
+		}
+		if moved := known.Prior.Variance != 2.5; moved != (len(learnt) == 1) { // the only one learnt is that of new weights
+			t.Errorf("%s learnt: the variance of a new weight is %v", learnt, known.Prior.Variance)
 		}
 	}
 }

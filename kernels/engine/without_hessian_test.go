@@ -13,7 +13,6 @@ import (
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
-	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/score"
@@ -90,9 +89,7 @@ func TestLearnsWithoutExactHessian(t *testing.T) {
 	last := 0.0
 	for _, method := range []string{engine.Auto, "laplace"} {
 		for _, hessian := range []string{"auto", "lowrank"} {
-			s, err := option.For(method).Decode(func(yield func(string, option.Source) bool) {
-				_ = yield("prior_variance", option.Go("auto")) && yield("hessian", option.Go(hessian))
-			})
+			s, err := given{"prior_variance": "auto", "hessian": hessian}.settings(method)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,12 +106,12 @@ func TestLearnsWithoutExactHessian(t *testing.T) {
 			}
 		}
 	}
-	given, err := engine.Fit(context.Background(), "laplace", nil, tab)
+	wide, err := engine.Fit(context.Background(), "laplace", nil, tab)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("log loss of new rows: %.4f with the variance learnt, %.4f under variance 1, %.4f by their mean", last, loss(given.Fit), base)
-	if l := loss(given.Fit); !(l > base) {
+	t.Logf("log loss of new rows: %.4f with the variance learnt, %.4f under variance 1, %.4f by their mean", last, loss(wide.Fit), base)
+	if l := loss(wide.Fit); !(l > base) {
 		t.Errorf("log loss %.4f under variance 1, %.4f by the mean: these rows show nothing", l, base)
 	}
 }
@@ -133,14 +130,8 @@ func TestLearnsClassesWithoutExactHessian(t *testing.T) {
 	for _, c := range count {
 		base -= c / n * math.Log(c/n)
 	}
-	loss := func(options map[string]any) (float64, *kernels.Fit) {
-		s, err := option.For("softmax").Decode(func(yield func(string, option.Source) bool) {
-			for k, v := range options {
-				if !yield(k, option.Go(v)) {
-					return
-				}
-			}
-		})
+	loss := func(options given) (float64, *kernels.Fit) {
+		s, err := options.settings("softmax")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,16 +156,16 @@ func TestLearnsClassesWithoutExactHessian(t *testing.T) {
 		}
 		return sum / n, r.Fit
 	}
-	given, _ := loss(map[string]any{"prior_variance": 1.0})
+	wide, _ := loss(given{"prior_variance": 1.0})
 	auto, f := loss(nil)
-	pinned, g := loss(map[string]any{"reference": "0"})
-	t.Logf("log loss of new rows: %.4f with the variance learnt, %.4f with a reference, %.4f under variance 1, %.4f by their shares", auto, pinned, given, base)
+	pinned, g := loss(given{"reference": "0"})
+	t.Logf("log loss of new rows: %.4f with the variance learnt, %.4f with a reference, %.4f under variance 1, %.4f by their shares", auto, pinned, wide, base)
 	for _, f := range []*kernels.Fit{f, g} {
 		if !strings.Contains(f.Status, "ep with factorised beliefs learnt the prior variances, one class against the rest") || !(f.Prior.Variance < 0.3) {
 			t.Error(f.Status, f.Prior.Variance)
 		}
 	}
-	if !(auto < base-0.005 && pinned < base-0.005 && given > base) {
+	if !(auto < base-0.005 && pinned < base-0.005 && wide > base) {
 		t.Error("the first two are to be less than the last, which is to be less than the third")
 	}
 }

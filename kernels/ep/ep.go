@@ -112,7 +112,7 @@ func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (*Result, error)
 }
 
 // Learn is Fit for the prior variances, dispersion and shape alone: the search for them ends where two
-// steps gain less than half a nat each, which changes no prediction by more than rows leave open.
+// steps in a row gain less than half a nat each.
 func Learn(ctx context.Context, p *kernels.Problem) (*Result, error) {
 	return fitBy(ctx, p, &search{coarse: true})
 }

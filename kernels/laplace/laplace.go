@@ -149,19 +149,12 @@ func LearnAlone(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, known 
 
 // knownTo returns p with what f, its fit by e, has learnt.
 func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, error) {
-	known, m := *p, *p.Model
-	known.Model = &m
-	known.CrossAs(e.x)
-	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape, m.Options.Integrate, m.Options.ThirdOrder = false, false, false, false, false, false
-	m.Prior, m.PriorBy = e.prior, nil
-	known.Normal, known.PriorVar = e.root.Of, e.root.Of.Var
-	m.Params.Dispersion = f.Dispersion
-	if _, ok := e.lik.(lik.Shaped); ok {
-		m.Params.Shape = f.Shape
+	known, err := p.Known(e.prior, e.root.Of, f)
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	m.Lik, err = lik.New(f.Family, f.Link, m.Params)
-	return &known, err
+	known.CrossAs(e.x)
+	return known, nil
 }
 
 // lowRankLearnt returns the low-rank Gaussian of p under the variances, dispersion and shape learnt
@@ -218,22 +211,18 @@ func learnApart(ctx context.Context, p *kernels.Problem, ties []kernels.Tie, sta
 	return nil, nil, nil
 }
 
-// LacksEvidence reports whether p asks for prior variances that Fit does not learn, because no Hessian
-// that it can afford has an exact evidence.
-func LacksEvidence(p *kernels.Problem) (bool, error) {
-	if !p.LearnsPrior() || len(p.At) > 0 {
-		return false, nil
-	}
-	ties, err := p.Ties()
-	if err != nil {
-		return false, err
+// LacksEvidence reports whether p asks for prior variances, of independent weights, that Fit does not
+// learn, because no Hessian that it can afford has an exact evidence.
+func LacksEvidence(p *kernels.Problem) bool {
+	if p.P <= fullWeights || !p.LearnsPrior() || len(p.Correlated) > 0 || len(p.At) > 0 {
+		return false
 	}
 	q, m := *p, *p.Model
 	if q.Model = &m; m.Options.Hessian == "lowrank" {
 		m.Options.Hessian = "auto" // it learns what an exact one does
 	}
-	h, _ := plan(&q, ties, false)
-	return h == "rest" && !eliminates(p, ties), nil
+	h, _ := plan(&q, nil, false)
+	return h == "rest" && !eliminates(p, nil)
 }
 
 func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kernels.Fit, *engine, error) {
