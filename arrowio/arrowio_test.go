@@ -123,7 +123,7 @@ func fits() *rapid.Generator[*kernels.Fit] {
 				c.Form = gauss.Diagonal // a block is stored with the first belief
 			}
 		}
-		if n := c.Want(len(f.Beliefs)); n > 0 {
+		if n := c.NumValues(len(f.Beliefs)); n > 0 {
 			c.Values = rapid.SliceOfN(rapid.Float64Range(-1e140, 1e140), n, n).Draw(t, "covariance")
 		}
 		// One that is positive semi-definite: any triangle with a diagonal >= 0; d no less

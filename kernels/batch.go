@@ -20,7 +20,7 @@ type Batch struct {
 	// Value holds len(Shared) numbers per row.
 	Shared []uint32
 	// Columns, if there are any, hold the values of Shared instead of Value: for each feature those
-	// of all rows. ByColumn asks a producer for them; Turn converts them to Value.
+	// of all rows. ByColumn asks a producer for them; Transpose converts them to Value.
 	Columns  [][]float64
 	ByColumn bool
 	// Keep is memory for the next Shared.
@@ -112,8 +112,8 @@ func (b *Batch) Part(lo, hi int, dst *Batch) {
 	dst.Y, dst.Weight, dst.Offset, dst.Trials, dst.Time = cut(b.Y), cut(b.Weight), cut(b.Offset), cut(b.Trials), cut(b.Time)
 }
 
-// Turn copies Columns into Value, row by row.
-func (b *Batch) Turn() {
+// Transpose copies Columns into Value, row by row.
+func (b *Batch) Transpose() {
 	if len(b.Columns) == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (b *Batch) Turn() {
 
 // Unshare copies Shared features into entries of each row.
 func (b *Batch) Unshare() {
-	b.Turn()
+	b.Transpose()
 	if b.Shared == nil {
 		return
 	}

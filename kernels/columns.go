@@ -149,9 +149,9 @@ func (s *Schema) kind(k int) string {
 // Numbers reports whether one of the columns has numbers.
 func (s *Schema) Numbers() bool { return s != nil && slices.Contains(s.Levels, false) }
 
-// Counted is the number of rows of each column, and of those without a value there. The zero value
+// ColumnCounts is the number of rows of each column, and of those without a value there. The zero value
 // has no columns.
-type Counted struct {
+type ColumnCounts struct {
 	cols    []FitColumn // of earlier rows
 	schema  *Schema     // of n later ones
 	n       int64
@@ -159,27 +159,27 @@ type Counted struct {
 }
 
 // Schema is that of the latest rows, nil if none had any.
-func (c *Counted) Schema() *Schema { return c.schema }
+func (c *ColumnCounts) Schema() *Schema { return c.schema }
 
 // CountFrom continues with the columns of a fit, which must not change.
-func CountFrom(cols []FitColumn) Counted { return Counted{cols: cols} }
+func CountFrom(cols []FitColumn) ColumnCounts { return ColumnCounts{cols: cols} }
 
 // Add counts the rows of b.
-func (c *Counted) Add(b *Batch) {
+func (c *ColumnCounts) Add(b *Batch) {
 	if b.Schema == nil {
 		return
 	}
 	if c.schema != b.Schema {
 		if c.schema != nil {
-			*c = Counted{cols: c.Columns()}
+			*c = ColumnCounts{cols: c.Columns()}
 		}
 		c.schema = b.Schema
 	}
 	c.n += int64(b.Len())
-	c.lack(b.Missing)
+	c.addMissing(b.Missing)
 }
 
-func (c *Counted) lack(missing []int64) {
+func (c *ColumnCounts) addMissing(missing []int64) {
 	for k, n := range missing {
 		if n == 0 {
 			continue
@@ -193,14 +193,14 @@ func (c *Counted) lack(missing []int64) {
 
 // Merge counts the rows of o beyond those of start, nil for none, with which both began.
 // Errors: columns of one name but different kinds; c is unchanged then.
-func (c *Counted) Merge(o *Counted, start *Fit) error {
+func (c *ColumnCounts) Merge(o *ColumnCounts, start *Fit) error {
 	alike := len(c.cols) == len(o.cols) && (len(c.cols) == 0 || &c.cols[0] == &o.cols[0])
 	if alike && (o.schema == nil || c.schema == nil || c.schema == o.schema) {
 		if o.schema != nil {
 			c.schema = o.schema
 		}
 		c.n += o.n
-		c.lack(o.missing)
+		c.addMissing(o.missing)
 		return nil
 	}
 	f := Fit{Columns: c.Columns()}
@@ -210,26 +210,26 @@ func (c *Counted) Merge(o *Counted, start *Fit) error {
 	if err := f.addColumns(&Fit{Columns: o.Columns()}, start); err != nil {
 		return err
 	}
-	*c = Counted{cols: f.Columns}
+	*c = ColumnCounts{cols: f.Columns}
 	return nil
 }
 
 // Clone returns an independent copy.
-func (c *Counted) Clone() Counted { return c.CloneTo(Counted{}) }
+func (c *ColumnCounts) Clone() ColumnCounts { return c.CloneTo(ColumnCounts{}) }
 
 // CloneTo is Clone in the memory of old, which is no longer used.
-func (c *Counted) CloneTo(old Counted) Counted {
+func (c *ColumnCounts) CloneTo(old ColumnCounts) ColumnCounts {
 	d := *c
 	d.missing = append(old.missing[:0], c.missing...)
 	return d
 }
 
 // Numbers reports whether there is a numeric column.
-func (c *Counted) Numbers() bool { return c.schema.Numbers() || len(c.cols) > 0 }
+func (c *ColumnCounts) Numbers() bool { return c.schema.Numbers() || len(c.cols) > 0 }
 
 // Columns returns the columns as a fit records them, nil for none; centers, scales and variances of
 // new ones are not known yet.
-func (c *Counted) Columns() []FitColumn {
+func (c *ColumnCounts) Columns() []FitColumn {
 	if c.schema == nil {
 		return slices.Clone(c.cols)
 	}
@@ -266,10 +266,10 @@ func (c *Counted) Columns() []FitColumn {
 	return out
 }
 
-// Stand is the replacement of a missing number of a feature: the mean of its column or, for an
+// Replacement is the replacement of a missing number of a feature: the mean of its column or, for an
 // interaction with levels, that of the number; but 0 if rows that lacked one were learnt without
 // it. has reports whether there is a belief about a feature.
-func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
+func (f *Fit) Replacement(feature string, has func(feature string) bool) float64 {
 	if c := f.Number(feature); c != nil {
 		if !math.IsNaN(c.Center) && (c.Missing == 0 || has(feature+IsNull)) {
 			return c.Center
@@ -292,18 +292,18 @@ func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 func (f *Fit) IgnoresIndicator(feature []byte) bool {
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
-		return c.Name == string(column) && f.lacked(&c)
+		return c.Name == string(column) && f.trainedWithout(&c)
 	})
 }
 
-// lacked reports whether rows without a value of c were learnt without it, or without the level of an
+// trainedWithout reports whether rows without a value of c were learnt without it, or without the level of an
 // interaction.
-func (f *Fit) lacked(c *FitColumn) bool {
+func (f *Fit) trainedWithout(c *FitColumn) bool {
 	if !c.Mixed() || !f.filled(c) {
-		return c.Missing > 0 || c.Mixed() && !f.aboutMean(c)
+		return c.Missing > 0 || c.Mixed() && !f.hasCentredInteraction(c)
 	}
 	parts, _ := SplitParts(c.Parts)
-	return !f.aboutMean(c) || slices.ContainsFunc(parts, func(p ColumnPart) bool {
+	return !f.hasCentredInteraction(c) || slices.ContainsFunc(parts, func(p ColumnPart) bool {
 		u := plainColumn(f.Columns, p.Name)
 		return p.Kind != NumberColumn && (u == nil || u.Missing > 0)
 	})

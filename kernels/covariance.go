@@ -30,8 +30,8 @@ type Covariance struct {
 	Values []float64
 }
 
-// Want is the number of values of the form for p beliefs; the rank is one that Check accepts.
-func (c *Covariance) Want(p int) int {
+// NumValues is the number of values of the form for p beliefs; the rank is one that Check accepts.
+func (c *Covariance) NumValues(p int) int {
 	switch c.Form {
 	case gauss.Full:
 		return p * (p + 1) / 2
@@ -78,7 +78,7 @@ func (c *Covariance) checkSize(p int) error {
 	if p > math.MaxInt32 {
 		return fmt.Errorf("covariance: %d beliefs; allowed: up to %d", p, math.MaxInt32)
 	}
-	if want := c.Want(p); len(c.Values) != want {
+	if want := c.NumValues(p); len(c.Values) != want {
 		return fmt.Errorf("covariance: %d values for kind '%s', rank %d and %d beliefs; allowed: %d", len(c.Values), c.Form, c.Rank, p, want)
 	}
 	return nil

@@ -30,7 +30,7 @@ func (f *Fit) CrossNote() string {
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		parts, ok := SplitParts(c.Parts)
-		if !ok || f.aboutMean(c) {
+		if !ok || f.hasCentredInteraction(c) {
 			continue
 		}
 		for _, p := range parts {
@@ -46,10 +46,10 @@ func (f *Fit) CrossNote() string {
 	return ""
 }
 
-// aboutMean reports whether f has learnt c, an interaction, with centred numbers. This includes
+// hasCentredInteraction reports whether f has learnt c, an interaction, with centred numbers. This includes
 // columns in Correlations, which hold the covariance of a level's weight at 0 and its slope, if no
 // row lacks them.
-func (f *Fit) aboutMean(c *FitColumn) bool {
+func (f *Fit) hasCentredInteraction(c *FitColumn) bool {
 	_, _, centred := f.Kept(KeptCrossedOf(c.Name))
 	return centred || (c.Missing == 0 || f.filled(c)) && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
 }
@@ -310,7 +310,7 @@ func (s *Standard) restoreCrossed(f *Fit) {
 		if !ok {
 			continue
 		}
-		base.tilt(slope, x.center)
+		base.atZero(slope, x.center)
 		all, _ := f.LevelVariance([]byte(x.base + "="))
 		cor := 0.0
 		if all > 0 {
@@ -321,9 +321,9 @@ func (s *Standard) restoreCrossed(f *Fit) {
 	}
 }
 
-// goOnCrossed records in f, which continues start, what was subtracted from the numbers of its
+// continueCrossed records in f, which continues start, what was subtracted from the numbers of its
 // interactions, and the covariances of weights of new levels: these are still those at 0.
-func (f *Fit) goOnCrossed(start *Fit) {
+func (f *Fit) continueCrossed(start *Fit) {
 	if start == nil {
 		return
 	}
@@ -342,9 +342,9 @@ func (f *Fit) goOnCrossed(start *Fit) {
 	}
 }
 
-// tilt converts c from the spread of weights where a number is center to that where it is 0, with
+// atZero converts c from the spread of weights where a number is center to that where it is 0, with
 // independent slopes. The standard deviation keeps its second moment.
-func (c *FitColumn) tilt(slope *FitColumn, center float64) {
+func (c *FitColumn) atZero(slope *FitColumn, center float64) {
 	m, sd, ok := c.Deviation()
 	n, nsd, too := slope.Deviation()
 	if ok {

@@ -100,9 +100,9 @@ func (f *Fit) PriorOf(name []byte) Weight {
 	return w
 }
 
-// Anew is the prior of a level that f has learnt, if it has learnt the variance of its column and
+// PriorAtMode is the prior of a level that f has learnt, if it has learnt the variance of its column and
 // averaged over it: at the variance of highest evidence. false for other features.
-func (f *Fit) Anew(name []byte) (Weight, bool) {
+func (f *Fit) PriorAtMode(name []byte) (Weight, bool) {
 	w := f.Prior.Of(name)
 	c := f.levelsOf(name)
 	if c == nil {
@@ -173,7 +173,7 @@ type Fit struct {
 	LogEvidence          float64 // nats
 	Iterations           int
 	Converged            bool
-	Status               string      // "ok", or sentences (Say)
+	Status               string      // "ok", or sentences (AddStatus)
 	Columns              []FitColumn // nil: not recorded
 	Correlations         []Correlation
 	Learnt               []Learnt // none: nil
@@ -206,8 +206,8 @@ func (f *Fit) SetLikelihood(l lik.Likelihood) {
 	}
 }
 
-// Say adds a sentence to the status, "" for none. A sentence is not repeated.
-func (f *Fit) Say(sentence string) { f.Status = Join(f.Status, sentence) }
+// AddStatus adds a sentence to the status, "" for none. A sentence is not repeated.
+func (f *Fit) AddStatus(sentence string) { f.Status = Join(f.Status, sentence) }
 
 // Join adds a sentence to a status: "ok" if neither says anything.
 func Join(status, sentence string) string {

@@ -12,7 +12,7 @@ func TestSay(t *testing.T) {
 	for _, c := range []struct{ say, want string }{
 		{"", "ok"}, {"ok", "ok"}, {"one", "one"}, {"two", "one; two"}, {"one", "one; two"}, {"", "one; two"}, {"on", "one; two; on"},
 	} {
-		if f.Say(c.say); f.Status != c.want {
+		if f.AddStatus(c.say); f.Status != c.want {
 			t.Fatalf("after %q: %q, want %q", c.say, f.Status, c.want)
 		}
 	}

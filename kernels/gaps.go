@@ -137,17 +137,17 @@ func (f *Fit) KeepFilled(m *Model) {
 		return
 	}
 	for k := range f.Columns {
-		if c := &f.Columns[k]; c.Missing > 0 && f.Fills(c) && !f.filled(c) && !m.Start.emptied(c.Name) {
+		if c := &f.Columns[k]; c.Missing > 0 && f.Fills(c) && !f.filled(c) && !m.Start.interactionDropped(c.Name) {
 			f.Keep(KeptFilledOf(c.Name), 1, 0)
 		}
 	}
 }
 
-// emptied reports whether f, nil for none, has learnt rows that lacked a number of an interaction
+// interactionDropped reports whether f, nil for none, has learnt rows that lacked a number of an interaction
 // without it.
-func (f *Fit) emptied(name string) bool {
+func (f *Fit) interactionDropped(name string) bool {
 	return f != nil && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
-		return c.Missing > 0 && strings.EqualFold(c.Name, name) && !f.filled(&c) && !f.aboutMean(&c)
+		return c.Missing > 0 && strings.EqualFold(c.Name, name) && !f.filled(&c) && !f.hasCentredInteraction(&c)
 	})
 }
 
@@ -166,7 +166,7 @@ func (f *Fit) GapNote(m *Model) string {
 	}
 	for k := range f.Columns {
 		c := &f.Columns[k]
-		if c.Parts == "" || c.Missing == 0 || f.filled(c) || f.aboutMean(c) {
+		if c.Parts == "" || c.Missing == 0 || f.filled(c) || f.hasCentredInteraction(c) {
 			continue
 		}
 		parts, _ := SplitParts(c.Parts)

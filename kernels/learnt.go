@@ -79,7 +79,7 @@ func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 			continue
 		}
 		u := plainColumn(f.Columns, p.Name)
-		if ok || !f.tells(c, u) {
+		if ok || !f.hasMeanOf(c, u) {
 			return 0, false
 		}
 		mean, ok = u.Center, true
@@ -87,8 +87,8 @@ func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 	return mean, ok
 }
 
-// tells reports whether u, a number's own column, has the mean that replaces it in c.
-func (f *Fit) tells(c, u *FitColumn) bool {
+// hasMeanOf reports whether u, a number's own column, has the mean that replaces it in c.
+func (f *Fit) hasMeanOf(c, u *FitColumn) bool {
 	return (c.Missing == 0 || f.filled(c)) && f.HashBits == 0 && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)
 }
 
@@ -133,7 +133,7 @@ func (f *Fit) Factors() (means map[Factor]float64) {
 		whole := map[Factor]float64{}
 		for _, p := range parts {
 			u := plainColumn(f.Columns, p.Name)
-			if ok = ok && (f.tells(c, u) || centred && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)); ok {
+			if ok = ok && (f.hasMeanOf(c, u) || centred && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)); ok {
 				whole[FactorOf(c.Name, p.Name)] = u.Center
 			}
 		}
@@ -158,7 +158,7 @@ func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 	plain := map[string]bool{} // by name in lower case
 	for k := range f.Columns {
 		c := &f.Columns[k]
-		plain[strings.ToLower(c.Name)] = !f.aboutMean(c)
+		plain[strings.ToLower(c.Name)] = !f.hasCentredInteraction(c)
 	}
 	means, factors = f.CrossedMeans(), f.Factors()
 	maps.DeleteFunc(means, func(name string, _ float64) bool { return plain[strings.ToLower(name)] })
@@ -185,7 +185,7 @@ func (f *Fit) Keep(name string, a, b float64) {
 // variance f has, and features that no row has yet; whether weights move with the time of the rows;
 // and what was subtracted from the numbers of the former fit's interactions. f has its columns.
 func (f *Fit) KeepModel(m *Model) {
-	f.goOnCrossed(m.Start)
+	f.continueCrossed(m.Start)
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
 		f.Keep(KeptDrift, 1, 0)
 	}
@@ -230,9 +230,9 @@ func (f *Fit) Kept(name string) (a, b float64, ok bool) {
 	return 0, 0, false
 }
 
-// Told returns the number of rows of a fit with weight above 0, and of those from which its
+// TrainingRows returns the number of rows of a fit with weight above 0, and of those from which its
 // dispersion or shape was learnt, by weight; 0 for a nil fit.
-func (f *Fit) Told() (rows, taught float64) {
+func (f *Fit) TrainingRows() (rows, taught float64) {
 	if f == nil {
 		return 0, 0
 	}
@@ -298,7 +298,7 @@ func (f *Fit) LearnShape(mode, sd float64) {
 func (f *Fit) LearnShapeBy(mode, information float64) {
 	sd := 1 / math.Sqrt(information)
 	if sd > 2 {
-		f.Say(fmt.Sprintf("the rows hardly bound the shape: %.3g is its most probable value", mode))
+		f.AddStatus(fmt.Sprintf("the rows hardly bound the shape: %.3g is its most probable value", mode))
 		sd = math.NaN()
 	}
 	f.LearnShape(mode, sd)
@@ -315,8 +315,8 @@ func (f *Fit) LearntOf(name string) (mean, sd float64, ok bool) {
 	return 0, 0, false
 }
 
-// stretchLearnt converts f to responses multiplied by unit.
-func (f *Fit) stretchLearnt(unit float64) {
+// rescaleLearnt converts f to responses multiplied by unit.
+func (f *Fit) rescaleLearnt(unit float64) {
 	f.Learnt = slices.Clone(f.Learnt)
 	for k := range f.Learnt {
 		if l := &f.Learnt[k]; l.Name == LearntDeviation {

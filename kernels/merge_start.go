@@ -22,14 +22,14 @@ func (m *fitMerge) overStart(base *gauss.Normal, parts []*gauss.Normal, names []
 	if len(parts) == 1 {
 		return gauss.Product(base, parts)
 	}
-	start := m.begunUnits(m.from, names, base.Form == gauss.Diagonal && !slices.ContainsFunc(parts, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal }))
+	start := m.startUnits(m.from, names, base.Form == gauss.Diagonal && !slices.ContainsFunc(parts, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal }))
 	if _, _, given := m.from.Kept(KeptPriors); given { // with priors of single weights, which a fit does not keep
 		return gauss.Product(base, parts)
 	}
 	own := make([]*mergeUnits, len(parts))
 	moved := false
 	for k, f := range m.fits {
-		own[k] = m.begunUnits(f, names, start.loose)
+		own[k] = m.startUnits(f, names, start.loose)
 		moved = moved || !own[k].is(start)
 	}
 	if !moved {
@@ -37,13 +37,13 @@ func (m *fitMerge) overStart(base *gauss.Normal, parts []*gauss.Normal, names []
 	}
 	all := m.pooledUnits(start, own, names)
 	to := all.scaling()
-	base, _, err := all.bring(to, start, base)
+	base, _, err := all.convert(to, start, base)
 	if err != nil {
 		return nil, 0, err
 	}
 	ready := make([]*gauss.Normal, len(parts))
 	for k, g := range parts {
-		if ready[k], _, err = all.bring(to, own[k], g); err != nil {
+		if ready[k], _, err = all.convert(to, own[k], g); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -85,8 +85,8 @@ func (f *Fit) standardisedBeyond(start *Fit) *FitColumn {
 	return nil
 }
 
-// begunUnits returns the units in force of f, which is the start or continued it.
-func (m *fitMerge) begunUnits(f *Fit, names []string, loose bool) *mergeUnits {
+// startUnits returns the units in force of f, which is the start or continued it.
+func (m *fitMerge) startUnits(f *Fit, names []string, loose bool) *mergeUnits {
 	u := &mergeUnits{factor: 1, loose: loose, centred: len(names) > 0 && names[0] == Intercept && !loose, columns: make([]ColumnStats, len(names))}
 	for _, name := range names {
 		w := f.Prior.Of([]byte(name))
@@ -146,7 +146,7 @@ func (f *Fit) unitOf(name string) (u ColumnStats, ok bool) {
 		}
 	}
 	if center, scale, kept := f.Kept(KeptUnitOf(name)); kept {
-		if rows, _ := f.Told(); rows >= Freeze { // fewer rows leave the prior in the unit that they arrive at
+		if rows, _ := f.TrainingRows(); rows >= Freeze { // fewer rows leave the prior in the unit that they arrive at
 			u.Center, u.Scale = center, scale
 		}
 	}

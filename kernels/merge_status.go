@@ -170,13 +170,13 @@ func (r *remarks) note(f *Fit, own string) {
 		return
 	}
 	if r.idle == r.parts && !r.merged {
-		f.Say(WeightlessNote)
+		f.AddStatus(WeightlessNote)
 	}
 	if r.skipped {
-		f.Say(SkippedNote(f.Skipped))
+		f.AddStatus(SkippedNote(f.Skipped))
 	}
 	if r.from < r.to {
-		f.Say(fmt.Sprintf("the fits hold at times from %v to %v, and are multiplied as if nothing drifted between them: variances of weights that drift are too small", r.from, r.to))
+		f.AddStatus(fmt.Sprintf("the fits hold at times from %v to %v, and are multiplied as if nothing drifted between them: variances of weights that drift are too small", r.from, r.to))
 	}
 	said, left := 0, r.left
 	for _, block := range r.blocks() {
@@ -185,14 +185,14 @@ func (r *remarks) note(f *Fit, own string) {
 			continue
 		}
 		said += len(block)
-		f.Say(r.head(block) + r.texts(block))
+		f.AddStatus(r.head(block) + r.texts(block))
 	}
 	switch left {
 	case 0:
 	case 1:
-		f.Say("and 1 other sentence")
+		f.AddStatus("and 1 other sentence")
 	default:
-		f.Say(fmt.Sprintf("and %d other sentences", left))
+		f.AddStatus(fmt.Sprintf("and %d other sentences", left))
 	}
 }
 

@@ -146,7 +146,7 @@ func (u *mergeUnits) product(parts []*mergeUnits, at []*gauss.Normal) (post *gau
 	ready := make([]*gauss.Normal, len(at))
 	for k, g := range at {
 		var lacks float64
-		if ready[k], lacks, err = u.bring(to, parts[k], g); err != nil {
+		if ready[k], lacks, err = u.convert(to, parts[k], g); err != nil {
 			return nil, 0, err
 		}
 		logC += lacks
@@ -162,9 +162,9 @@ func (u *mergeUnits) product(parts []*mergeUnits, at []*gauss.Normal) (post *gau
 // scaling returns the scaling of numbers to the units.
 func (u *mergeUnits) scaling() *design.Scaling { return design.NewScaling(u.scales()) }
 
-// bring gives g, a posterior under the prior in the units own, the prior in those of u, whose
+// convert gives g, a posterior under the prior in the units own, the prior in those of u, whose
 // scaling is to, and converts it to these. lacks is the change of its log evidence.
-func (u *mergeUnits) bring(to *design.Scaling, own *mergeUnits, g *gauss.Normal) (_ *gauss.Normal, lacks float64, err error) {
+func (u *mergeUnits) convert(to *design.Scaling, own *mergeUnits, g *gauss.Normal) (_ *gauss.Normal, lacks float64, err error) {
 	scale, shift := u.scales()
 	s, c := own.scales()
 	for j := range s {

@@ -47,8 +47,8 @@ const (
 	blank    = `[\s\x{a0}\x{2009}\x{202f}]`
 )
 
-// dressing describes how the numbers of a column are written.
-type dressing struct {
+// numberFormat describes how the numbers of a column are written.
+type numberFormat struct {
 	numbers int
 	example string // the first one, in the order of the levels
 	comma   bool   // decimal
@@ -59,7 +59,7 @@ type dressing struct {
 }
 
 // add adds a level; false if it is not such a number, or one in plain notation.
-func (d *dressing) add(level string) bool {
+func (d *numberFormat) add(level string) bool {
 	bare := strings.TrimSpace(level)
 	if bare == "" || 'a' <= bare[0] && bare[0] <= 'z' || !strings.ContainsAny(bare, "0123456789") {
 		return false // most levels are not, and matching would be slow to find that
@@ -91,7 +91,7 @@ func (d *dressing) add(level string) bool {
 }
 
 // decimals records a point that does not separate thousands.
-func (d *dressing) decimals(number string) {
+func (d *numberFormat) decimals(number string) {
 	before, after, _ := strings.Cut(strings.TrimLeft(number, "+-"), ".")
 	parts := len(after) == 3 && len(before) <= 3 && !strings.HasPrefix(before, "0")
 	d.point = d.point || strings.Count(number, ".") == 1 && !parts && !strings.ContainsAny(number, ",eE")
@@ -153,7 +153,7 @@ func quoted(level string) string {
 func (f *Fit) Mixed() *Mixed {
 	type column struct {
 		numbers, days int
-		dressing
+		numberFormat
 		texts []string
 	}
 	if len(f.Beliefs) < min(someNumbers, enoughNumbers, manyNumbers, manyDays) {
@@ -203,7 +203,7 @@ func (f *Fit) Mixed() *Mixed {
 		if c != nil && c.days >= manyDays {
 			return &Mixed{Column: name, Days: c.days}
 		}
-		if c != nil && len(c.texts) <= fewTexts && c.dressing.numbers > 0 && c.numbers+c.dressing.numbers >= enoughNumbers {
+		if c != nil && len(c.texts) <= fewTexts && c.numberFormat.numbers > 0 && c.numbers+c.numberFormat.numbers >= enoughNumbers {
 			return &Mixed{Column: name, Written: c.example, Comma: c.comma, Either: c.either && !c.comma && !c.parted, Point: c.comma && c.point, Sign: c.sign}
 		}
 		if of := &f.Columns[k]; c != nil && len(c.texts) == 0 && c.numbers >= manyNumbers && float64(c.numbers) >= nearlyAll*float64(of.N-of.Missing) && of.N > of.Missing {

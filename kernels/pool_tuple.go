@@ -59,7 +59,7 @@ const none = Missing
 // number returns the number of an entry at the place.
 func (l *tuplePlace) number(feature uint32, value uint64) uint64 {
 	mask := uint64(len(l.slots) - 1)
-	for at := l.home(feature, value); ; at++ {
+	for at := l.probeStart(feature, value); ; at++ {
 		switch s := &l.slots[at&mask]; {
 		case s.number == 0:
 			return l.add(feature, value, at&mask)
@@ -69,8 +69,8 @@ func (l *tuplePlace) number(feature uint32, value uint64) uint64 {
 	}
 }
 
-// home is the position at which the search for an entry begins.
-func (l *tuplePlace) home(feature uint32, value uint64) uint64 {
+// probeStart is the position at which the search for an entry begins.
+func (l *tuplePlace) probeStart(feature uint32, value uint64) uint64 {
 	return (value ^ uint64(feature)*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93 >> bits.LeadingZeros64(uint64(len(l.slots)-1))
 }
 
@@ -84,7 +84,7 @@ func (l *tuplePlace) add(feature uint32, value, at uint64) uint64 {
 		mask := uint64(len(l.slots) - 1)
 		for _, s := range old {
 			if s.number > 0 {
-				at := l.home(s.feature, s.value)
+				at := l.probeStart(s.feature, s.value)
 				for ; l.slots[at&mask].number > 0; at++ {
 				}
 				l.slots[at&mask] = s
@@ -100,7 +100,7 @@ func (l *tuplePlace) addTo(keys []uint64, features []uint32, values []uint64) {
 	features, values = features[:len(keys)], values[:len(keys)]
 	for i, f := range features {
 		x := values[i]
-		if s := &slots[l.home(f, x)&mask]; s.value == x && s.feature == f && s.number > 0 {
+		if s := &slots[l.probeStart(f, x)&mask]; s.value == x && s.feature == f && s.number > 0 {
 			keys[i] += uint64(s.number-1) * stride
 			continue
 		}
@@ -259,14 +259,14 @@ func (t *tuples) insert(key uint64, pool uint32) {
 		return
 	}
 	mask := uint64(len(t.table) - 1)
-	at := t.home(key)
+	at := t.probeStart(key)
 	for ; t.table[at&mask].pool > 0; at++ {
 	}
 	t.table[at&mask] = keyed{key, pool + 1}
 }
 
-// home is the position at which the search for a key begins.
-func (t *tuples) home(key uint64) uint64 {
+// probeStart is the position at which the search for a key begins.
+func (t *tuples) probeStart(key uint64) uint64 {
 	return key * 0x9e3779b97f4a7c15 >> bits.LeadingZeros64(uint64(len(t.table)-1))
 }
 
@@ -285,7 +285,7 @@ func (t *tuples) find(keys []uint64, pools []uint32) {
 		return
 	}
 	for i, key := range keys {
-		at := t.home(key)
+		at := t.probeStart(key)
 		for table[at&mask].pool > 0 && table[at&mask].key != key {
 			at++
 		}

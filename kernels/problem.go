@@ -77,8 +77,8 @@ type Problem struct {
 // Errors: a prior that is not a proper Gaussian, a predictor that overflows.
 func (r *Rows) Problem() (*Problem, error) { return r.problem(nil, copied) }
 
-// Meet reports whether a row of p has two weights.
-func (p *Problem) Meet() bool {
+// HasMultipleWeights reports whether a row of p has two weights.
+func (p *Problem) HasMultipleWeights() bool {
 	for i := range p.N {
 		p.Stop.Row(i)
 		_, xs := p.Entries(i)
@@ -132,16 +132,16 @@ func (r *Rows) ProblemInPlace(ctx context.Context) (p *Problem, err error) {
 // errElsewhere reports that rows cannot be read in place.
 var errElsewhere = errors.New("rows that are laid out")
 
-// home is the place of a problem's values.
-type home int
+// placement is the place of a problem's values.
+type placement int
 
 const (
-	copied  home = iota
-	moved        // copied, and many rows read from the copy from then on
-	inPlace      // where the rows hold them, or errElsewhere
+	copied  placement = iota
+	moved             // copied, and many rows read from the copy from then on
+	inPlace           // where the rows hold them, or errElsewhere
 )
 
-func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
+func (r *Rows) problem(s *stop.Stop, to placement) (*Problem, error) {
 	m := r.Model
 	if m == nil {
 		return nil, errNoModel
@@ -182,12 +182,12 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 	p.columns, center, full = r.columns()
 	lies := p.layOut
 	if to == inPlace {
-		lies = p.leave
+		lies = p.keepInPlace
 	}
-	if err := lies(r, &laying{col, prior, center, GapsOf(p.columns, &r.Dict), &r.Dict, full, to == moved}); err != nil {
+	if err := lies(r, &layoutInput{col, prior, center, GapsOf(p.columns, &r.Dict), &r.Dict, full, to == moved}); err != nil {
 		return nil, err
 	}
-	if p.Knows() {
+	if p.HasKnown() {
 		p.rows = slices.Clone(r.chunks) // their present place
 	}
 	return p, p.start()
@@ -228,11 +228,11 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 	return prior, named
 }
 
-// laying is what the layout of rows depends on: the column of each feature and the known weights of
+// layoutInput is what the layout of rows depends on: the column of each feature and the known weights of
 // features without one, by number; the replacements of missing numbers, nil if none is missing;
 // which features every row has; and whether large chunks of whole rows become views of the laid-out
 // values, one part of them after the other.
-type laying struct {
+type layoutInput struct {
 	col    []int32
 	prior  []Weight
 	center []float64
@@ -261,8 +261,8 @@ func (p *Problem) scalars(r *Rows) (first, place []int, err error) {
 	return first, place, err
 }
 
-// leave leaves the values of the rows in place; errElsewhere if they are not X.
-func (p *Problem) leave(r *Rows, by *laying) error {
+// keepInPlace leaves the values of the rows in place; errElsewhere if they are not X.
+func (p *Problem) keepInPlace(r *Rows, by *layoutInput) error {
 	if r.Model.HasTime {
 		return errElsewhere
 	}
@@ -327,7 +327,7 @@ func (c *chunk) finite(known func(id uint32) bool) bool {
 
 // layOut copies the rows in the order of their times, columns ascending. The rows are divided among
 // processors; each is written by one.
-func (p *Problem) layOut(r *Rows, by *laying) error {
+func (p *Problem) layOut(r *Rows, by *layoutInput) error {
 	first, place, err := p.scalars(r)
 	if err != nil {
 		return err
@@ -506,7 +506,7 @@ type layout struct {
 	col   []int32  // by number in the chunk: the column, -1 for a known weight
 	prior []Weight // by number in the chunk, for known weights
 	known bool     // some are known
-	by    *laying
+	by    *layoutInput
 	fills bool // means replace missing numbers
 
 	// For shared features: the columns in order and the entry of each.
@@ -527,7 +527,7 @@ func (e badEntry) Error() string { return "not finite" }
 
 // newLayout returns the layout of the rows of c; fills says that means replace missing numbers. last
 // is that of the chunk before, nil for the first.
-func newLayout(c *chunk, by *laying, fills bool, last *layout) layout {
+func newLayout(c *chunk, by *layoutInput, fills bool, last *layout) layout {
 	col, prior := by.col, by.prior
 	l := layout{c: c, by: by, col: col, prior: prior, fills: fills && by.center != nil}
 	if last != nil && unsafe.SliceData(last.c.ids) == unsafe.SliceData(c.ids) { // chunks of one state
@@ -759,7 +759,7 @@ func (p *Problem) Features(visit func(name string, column int, w Weight, times [
 
 // knownTimes returns the times of the rows that have a known weight, by its number.
 func (p *Problem) knownTimes() map[uint32][]float64 {
-	if !p.Knows() {
+	if !p.HasKnown() {
 		return nil
 	}
 	times := make(map[uint32][]float64, len(p.order)-p.P)
@@ -800,8 +800,8 @@ func (p *Problem) knownTimes() map[uint32][]float64 {
 	return times
 }
 
-// Knows reports whether some weights are known, with their part of the predictors in the offsets.
-func (p *Problem) Knows() bool { return len(p.order) > p.P }
+// HasKnown reports whether some weights are known, with their part of the predictors in the offsets.
+func (p *Problem) HasKnown() bool { return len(p.order) > p.P }
 
 // IsNumber reports whether column j is numeric, so that Standardize scales it.
 func (p *Problem) IsNumber(j int) bool { return p.dict.NumberPlace(p.cols[j]) < math.MaxInt }

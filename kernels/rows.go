@@ -31,12 +31,12 @@ func (e *BatchError) Error() string { return e.Err.Error() }
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // errQuiet wraps ErrRow without showing in the text.
-var errQuiet error = quiet{}
+var errQuiet error = quietError{}
 
-type quiet struct{}
+type quietError struct{}
 
-func (quiet) Error() string        { return "" }
-func (quiet) Is(target error) bool { return target == ErrRow }
+func (quietError) Error() string        { return "" }
+func (quietError) Is(target error) bool { return target == ErrRow }
 
 // Obs returns the observation of row i.
 func (b *Batch) Obs(i int) lik.Obs {
@@ -72,7 +72,7 @@ type Rows struct {
 	chunks  []chunk
 	n, nnz  int
 	skipped int64
-	counted Counted
+	counted ColumnCounts
 
 	pools *pools // of Options.Compress, instead of chunks
 	// Of rows made from pools: the number of rows they stand for, and the constant by which the log
@@ -149,7 +149,7 @@ func (m *Model) Name(d *Dict) error {
 }
 
 // CountIn adds the columns of r, including those of skipped rows, to c, which began with the same fit.
-func (r *Rows) CountIn(c *Counted) error { return c.Merge(&r.counted, r.Model.Start) }
+func (r *Rows) CountIn(c *ColumnCounts) error { return c.Merge(&r.counted, r.Model.Start) }
 
 // Skipped is the number of rows that were left out.
 func (r *Rows) Skipped() int64 { return r.skipped }
@@ -167,7 +167,7 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
-	b.Turn()
+	b.Transpose()
 	n := b.Len()
 	r.counted.Add(b)
 	l := r.Model.Lik

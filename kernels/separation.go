@@ -34,7 +34,7 @@ func (p *Problem) Separation(f *Fit) string {
 		}
 		return p.oneSided(f, 0)
 	case t.Trials && p.Trials != nil:
-		if p = p.alike(); p == nil {
+		if p = p.asSingleTrials(); p == nil {
 			return ""
 		}
 	case !t.Binary:
@@ -57,7 +57,7 @@ func (p *Problem) Separation(f *Fit) string {
 		m := 2*min(ones, n-ones) - 1 // signs: P(Binomial(m, 1/2) < columns)
 		if alone != nil || float64(p.P) <= 0.5*m {
 			if alone == nil {
-				alone = p.movers(cols, w, n)
+				alone = p.mainContributors(cols, w, n)
 			}
 			return "the responses are separated by " + listed(alone) + priorsWord
 		}
@@ -82,9 +82,9 @@ func (p *Problem) Separation(f *Fit) string {
 	return "all rows with " + listed(names) + " have one response" + priorsWord
 }
 
-// alike returns p with responses in place of trials, which in each row all had one outcome; nil
+// asSingleTrials returns p with responses in place of trials, which in each row all had one outcome; nil
 // otherwise.
-func (p *Problem) alike() *Problem {
+func (p *Problem) asSingleTrials() *Problem {
 	q := *p
 	q.Y, q.Weight, q.Count = memory.Floats(p.N), memory.Floats(p.N), memory.Floats(p.N)
 	for i, y := range p.Y {
@@ -222,9 +222,9 @@ func (p *Problem) alone(cols []side, zeros, ones float64) (names []string) {
 	return names
 }
 
-// movers returns up to three features that contribute most to the variation of the predictor over n
+// mainContributors returns up to three features that contribute most to the variation of the predictor over n
 // rows.
-func (p *Problem) movers(cols []side, w []float64, n float64) (names []string) {
+func (p *Problem) mainContributors(cols []side, w []float64, n float64) (names []string) {
 	spread := func(j int) float64 {
 		m := cols[j].sum / n
 		return math.Abs(w[j]) * math.Sqrt(max(cols[j].sq/n-m*m, 0))

@@ -52,7 +52,7 @@ func (p *Problem) ClassSeparation(f *Fit) string {
 			}
 		}
 		if names == nil {
-			names = c.movers(w)
+			names = c.mainContributors(w)
 		}
 		return "the classes are separated by " + listed(names) + priorsWord
 	}
@@ -70,7 +70,7 @@ func (p *Problem) ClassSeparation(f *Fit) string {
 			continue
 		}
 		if alone == nil {
-			alone = c.movers(c.against(w, a))
+			alone = c.mainContributors(c.against(w, a))
 		}
 		out = append(out, fmt.Sprintf("class %q is separated from the others by %s", name, listed(alone)))
 	}
@@ -263,8 +263,8 @@ func (c *classSides) against(w [][]float64, a int) [][]float64 {
 	return [][]float64{d}
 }
 
-// movers returns up to three features that contribute most to the variation of the predictors w.
-func (c *classSides) movers(w [][]float64) (names []string) {
+// mainContributors returns up to three features that contribute most to the variation of the predictors w.
+func (c *classSides) mainContributors(w [][]float64) (names []string) {
 	sum, square := memory.Floats(c.P), memory.Floats(c.P)
 	for i := range c.Y {
 		if !c.counts(i) {

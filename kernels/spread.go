@@ -14,8 +14,8 @@ type Spread struct {
 	ready bool
 }
 
-// Room is scratch memory for variances of predictors.
-type Room struct {
+// SpreadScratch is scratch memory for variances of predictors.
+type SpreadScratch struct {
 	arrow arrowhead.Room
 	part  []float64
 }
@@ -35,7 +35,7 @@ func (s *Spread) Prepare() {
 }
 
 // Variance is Covariance.Variance, after Prepare up to rounding.
-func (s *Spread) Variance(at []int, x []float64, r *Room) float64 {
+func (s *Spread) Variance(at []int, x []float64, r *SpreadScratch) float64 {
 	if s.c.Form != gauss.Arrowhead {
 		return s.c.Variance(at, x, &r.part)
 	}

@@ -288,7 +288,7 @@ func (s *Standard) Restore(f *Fit) error {
 	for k := range f.Correlations {
 		f.Correlations[k].Covariance *= s.Unit * s.Unit
 	}
-	f.stretchLearnt(s.response)
+	f.rescaleLearnt(s.response)
 	s.restoreCrossed(f)
 	f.LogEvidence -= s.of.weight() * math.Log(s.response)
 	if s.Origin != 0 && s.of.Lik.Traits().Relative {
@@ -297,7 +297,7 @@ func (s *Standard) Restore(f *Fit) error {
 	if (s.Unit != 1 || s.Origin != 0) && s.of.Lik != nil && s.of.Lik.Traits().Located && !f.Standardized() {
 		f.Keep(KeptLevel, s.Origin, 0)
 	}
-	f.Say(s.Note)
+	f.AddStatus(s.Note)
 	return f.Check()
 }
 
@@ -330,7 +330,7 @@ func (s *Standard) restoreArrow(f *Fit, place []int) bool {
 	w := make([]float64, l.D)
 	spread := l.NewSpread(len(place), len(place), s.of.Matrix)
 	var room arrowhead.Room
-	unit := l.Original(w, l.Values[:l.D])
+	unit := l.OriginalUnits(w, l.Values[:l.D])
 	for k, j := range place {
 		s.of.Stop.Row(k)
 		if j < 0 {

@@ -60,7 +60,7 @@ func (t *NumberTotals) join(weight, center, squares float64) {
 // operations on the problem.
 // Errors: those of Rows.Problem and Problem.Standardize.
 func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Problem, s *Standard, fill []float64, err error) {
-	r := &Rows{Model: m.Complete(), counted: Counted{cols: t.Columns}, skipped: t.Skipped}
+	r := &Rows{Model: m.Complete(), counted: ColumnCounts{cols: t.Columns}, skipped: t.Skipped}
 	r.Dict = *d
 	if err := r.Model.Name(&r.Dict); err != nil {
 		return nil, nil, nil, err

@@ -216,7 +216,7 @@ func (t *sharedBlock) encodedAt(s *fitState, i int) bool {
 	seen := false // the features are the names of these columns, and a kind of such rows is known
 	for _, a := range s.plan.alike.all() {
 		if a.may(t.src) {
-			if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, a.names, false, &t.batch); t.ok && a.describes(&t.batch) {
+			if t.hi, t.ok = t.src.ReadAligned(i, t.n, s, s.plan.model, a.names, false, &t.batch); t.ok && a.describes(&t.batch) {
 				t.alike = a
 				return true
 			}
@@ -228,7 +228,7 @@ func (t *sharedBlock) encodedAt(s *fitState, i int) bool {
 		return false
 	}
 	names := s.plan.empty.Clone().Features()
-	if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
+	if t.hi, t.ok = t.src.ReadAligned(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
 		a, err := alikeOf(s.plan.empty, names, &t.batch)
 		if t.ok = err == nil; t.ok {
 			a.layout = t.layout

@@ -100,7 +100,7 @@ func interruptCause(i int) error {
 // abandonable returns what f makes. If long is set, an interrupt ends the query without waiting for f.
 func abandonable[T any](long bool, f func() (T, error)) (T, error) {
 	var made, none T
-	err := stop.Leave(running(), long, func() (err error) {
+	err := stop.Run(running(), long, func() (err error) {
 		made, err = f()
 		return err
 	})

@@ -42,7 +42,7 @@ type predictor struct {
 	at      []int     // with a covariance: the row's known beliefs, counted from 0
 	val     []float64 // and their values
 	unknown []kernels.Related
-	room    kernels.Room
+	room    kernels.SpreadScratch
 }
 
 // place is the position of a feature's belief in its list, or missing. A place of an earlier epoch
@@ -219,7 +219,7 @@ func (p *predictor) fillMissing(f *kernels.Fit, fs []uint32, xs []float64) []flo
 		}
 		xs[k] = 0
 		if !void {
-			xs[k] = f.Stand(string(p.dict.Name(fs[k])), func(feature string) bool { return p.search([]byte(feature), 0) != missing })
+			xs[k] = f.Replacement(string(p.dict.Name(fs[k])), func(feature string) bool { return p.search([]byte(feature), 0) != missing })
 		}
 	}
 	return xs
@@ -251,7 +251,7 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	return p.gaussian(i, false)
 }
 
-// gaussian is linear; with anew set it treats levels as new, as kernels.Fit.Anew does.
+// gaussian is linear; with anew set it treats levels as new, as kernels.Fit.PriorAtMode does.
 func (p *predictor) gaussian(i int, anew bool) (mean, variance float64, ok bool, err error) {
 	f, fs, xs, ok, err := p.row(i)
 	if !ok {
@@ -263,7 +263,7 @@ func (p *predictor) gaussian(i int, anew bool) (mean, variance float64, ok bool,
 		w, at := p.weight(f, id)
 		v := xs[k]
 		if anew && at != missing {
-			if prior, ok := f.Anew(p.dict.Name(id)); ok {
+			if prior, ok := f.PriorAtMode(p.dict.Name(id)); ok {
 				w, at = prior, missing
 			}
 		}

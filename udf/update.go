@@ -299,7 +299,7 @@ func setCovariance(f *kernels.Fit, bs []kernels.Belief, cov [][]float64) error {
 	}
 	for j, b := range bs {
 		if v := cov[j][j]; math.Abs(b.Variance-v) > 1e-6*v {
-			f.Say(fmt.Sprintf("the list has the variance %v for \"%.100s\", the option covariance %v, which was taken", b.Variance, b.Feature, v))
+			f.AddStatus(fmt.Sprintf("the list has the variance %v for \"%.100s\", the option covariance %v, which was taken", b.Variance, b.Feature, v))
 			break
 		}
 	}

@@ -194,7 +194,7 @@ func (s *fitState) learnNumbers(w waiting) (of *rowKind, done bool, err error) {
 	b := batches.Get().(*kernels.Batch)
 	defer batches.Put(b)
 	b.Reset()
-	if !w.layout.Numbers(w.rows, !m.NoIntercept, len(a.shared), b) || !rows.Good(m.Lik, b) {
+	if !w.layout.Numbers(w.rows, !m.NoIntercept, len(a.shared), b) || !rows.Valid(m.Lik, b) {
 		return nil, false, nil
 	}
 	if s.Fitter == nil {

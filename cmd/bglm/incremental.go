@@ -42,7 +42,7 @@ func (c *fitCommand) incremental(s *duck.Session) error {
 			return err
 		}
 		if done+copies > 0 || c.Watch == 0 {
-			if err := c.tell(s, l, done, copies, began); err != nil {
+			if err := c.printOutcome(s, l, done, copies, began); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	return l.Commit(e, prior, meta)
 }
 
-func (c *fitCommand) tell(s *duck.Session, l *fitstore.Ledger, done, copies int, began time.Time) error {
+func (c *fitCommand) printOutcome(s *duck.Session, l *fitstore.Ledger, done, copies int, began time.Time) error {
 	sum := &summary{Command: "fit", Files: done, Copies: copies, Out: c.Out}
 	f, err := l.Fits()
 	if err == nil && f != nil {

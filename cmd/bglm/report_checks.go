@@ -126,7 +126,7 @@ type columnHealth struct {
 }
 
 // doubtTexts are the doubts about a column in the table of the data.
-var doubtTexts = map[metric.Doubt]string{
+var doubtTexts = map[metric.Warning]string{
 	metric.MostlyMissing:  "often missing",
 	metric.Constant:       "does not vary",
 	metric.FarScalePrior:  "far from unit scale, and its prior is per unit: divide it by its sd, or standardize",
@@ -171,7 +171,7 @@ func (x *columnHealth) row() []page.Cell {
 		levels, rare = page.Number(count(x.Levels)), page.Number(count(x.Rare))
 	}
 	var mind []string
-	for _, d := range x.Doubts() {
+	for _, d := range x.Warnings() {
 		mind = append(mind, doubtTexts[d])
 	}
 	row := []page.Cell{page.Text(x.name), page.Text(x.kind), page.Number(count(x.Rows)), page.Number(count(x.Missing))}

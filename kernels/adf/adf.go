@@ -99,7 +99,7 @@ func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, er
 	}
 	s := &small{factors: factors{start: c}}
 	f := &s.factors
-	f.w = append(s.w[:0], c.from()...)
+	f.w = append(s.w[:0], c.startingBeliefs()...)
 	if p.Drifts || p.Learns || len(p.Rates) > 1 || !p.OnePrior() {
 		f.rest = &rest{dict: d}
 	}
@@ -119,8 +119,8 @@ func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, er
 	return f, &s.state, nil
 }
 
-// from returns the starting beliefs of the named features.
-func (c *start) from() []kernels.Weight {
+// startingBeliefs returns the starting beliefs of the named features.
+func (c *start) startingBeliefs() []kernels.Weight {
 	if c.base != nil {
 		return c.base
 	}
@@ -129,7 +129,7 @@ func (c *start) from() []kernels.Weight {
 
 // first is the starting belief of feature id: the prior that parts of a run share.
 func (f *factors) first(id int) kernels.Weight {
-	if w := f.from(); id < len(w) {
+	if w := f.startingBeliefs(); id < len(w) {
 		return w[id]
 	}
 	return f.fresh(id)
@@ -178,7 +178,7 @@ func (f *factors) Recast(k int, r *stream.Recast) (logZ float64) {
 	for len(f.rest.scale) < len(w) {
 		f.rest.scale = append(f.rest.scale, 0)
 	}
-	f.bring(r.IDs)
+	f.applyDrift(r.IDs)
 	for i, id := range r.IDs {
 		p, a := f.prior0(int(id)), &w[id]
 		old, now := r.Old[i].Scale, r.New[i].Scale
@@ -214,7 +214,7 @@ func (f *factors) prior0(id int) kernels.Weight {
 
 // Stretch implements stream.Form.
 func (f *factors) Stretch(k int, ratio float64) {
-	f.bringAll()
+	f.applyAllDrift()
 	ws := *f.weights(k)
 	for id := range ws {
 		w := &ws[id]
@@ -286,29 +286,29 @@ func (f *factors) Drift(_, to float64, fs []uint32) error {
 	return nil
 }
 
-// bring applies the drift that these features have not received yet, in the units that it was in,
+// applyDrift applies the drift that these features have not received yet, in the units that it was in,
 // before they change other than by a row: a run continued from a fit has it by then, too.
-func (f *factors) bring(ids []uint32) {
+func (f *factors) applyDrift(ids []uint32) {
 	if !f.plan.Drifts {
 		return
 	}
 	for _, id := range ids {
-		f.met(int(id))
+		f.advanceToLast(int(id))
 	}
 }
 
-// bringAll is bring for all features.
-func (f *factors) bringAll() {
+// applyAllDrift is applyDrift for all features.
+func (f *factors) applyAllDrift() {
 	if !f.plan.Drifts {
 		return
 	}
 	for id := range f.rest.touched {
-		f.met(id)
+		f.advanceToLast(id)
 	}
 }
 
-// met brings feature id to the time of the last row, if a row had it.
-func (f *factors) met(id int) {
+// advanceToLast brings feature id to the time of the last row, if a row had it.
+func (f *factors) advanceToLast(id int) {
 	if id < len(f.rest.touched) && f.rest.touched[id] < f.rest.now {
 		f.advance(id, f.rest.now)
 	}
@@ -319,7 +319,7 @@ func (f *factors) advance(id int, t float64) {
 	r := f.rest
 	for k := range f.plan.Rates {
 		ws := *f.weights(k)
-		w, added := f.forward(k, id, t)
+		w, added := f.advanced(k, id, t)
 		if r.known != nil {
 			v0 := f.target(id).Variance
 			r.known[k] += lik.Determined(w.Variance, v0) - lik.Determined(ws[id].Variance, v0)
@@ -332,8 +332,8 @@ func (f *factors) advance(id int, t float64) {
 	}
 }
 
-// forward returns feature id under belief k at time t, and the variance that drift added.
-func (f *factors) forward(k, id int, t float64) (w kernels.Weight, added float64) {
+// advanced returns feature id under belief k at time t, and the variance that drift added.
+func (f *factors) advanced(k, id int, t float64) (w kernels.Weight, added float64) {
 	w = (*f.weights(k))[id]
 	dt := t - f.rest.touched[id]
 	if !(dt > 0) || w.Variance == 0 { // a known weight stays known
@@ -401,7 +401,7 @@ func (f *factors) Loose() bool { return f.ties }
 func (f *factors) Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilted) {
 	learns := f.plan.Learns
 	if learns {
-		f.rest.known[k] -= f.among(k, fs)
+		f.rest.known[k] -= f.determinedAmong(k, fs)
 	}
 	xs = xs[:len(fs)]
 	w := *f.weights(k)
@@ -424,7 +424,7 @@ func (f *factors) Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilt
 		wf.Variance *= rest + a*t.Ratio
 	}
 	if learns {
-		f.rest.known[k] += f.among(k, fs)
+		f.rest.known[k] += f.determinedAmong(k, fs)
 	}
 }
 
@@ -443,8 +443,8 @@ func (f *factors) Extend(p *stream.Plan, at, from int) error {
 // Rest implements stream.Form.
 func (f *factors) Rest() {}
 
-// among is the number of the weights fs that the data determine, in units of lik.Determined.
-func (f *factors) among(k int, fs []uint32) (known int64) {
+// determinedAmong is the number of the weights fs that the data determine, in units of lik.Determined.
+func (f *factors) determinedAmong(k int, fs []uint32) (known int64) {
 	w := *f.weights(k)
 	for _, id := range fs {
 		known += lik.Determined(w[id].Variance, f.target(int(id)).Variance)
@@ -478,7 +478,7 @@ func (f *factors) SetKnown(k int, n int64) { f.rest.known[k] = n }
 
 // Rescale implements stream.Form.
 func (f *factors) Rescale(k int, lambda float64) {
-	f.bringAll()
+	f.applyAllDrift()
 	w := *f.weights(k)
 	for id := range w {
 		w[id] = rescaled(w[id], f.target(id), lambda)
@@ -506,7 +506,7 @@ func (f *factors) Linear(k int, b *kernels.Batch, _ float64, at func(int) float6
 		for e, id := range fs {
 			x, w := xs[e], ws[id]
 			if f.plan.Drifts {
-				w, _ = f.forward(k, int(id), t)
+				w, _ = f.advanced(k, int(id), t)
 			}
 			m += x * w.Mean
 			v += x * x * w.Variance
@@ -522,7 +522,7 @@ func (f *factors) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.We
 	dst = append(dst, *f.weights(k)...)
 	if f.plan.Drifts {
 		for id := range dst[n:] {
-			dst[n+id], _ = f.forward(k, id, now)
+			dst[n+id], _ = f.advanced(k, id, now)
 		}
 	}
 	return dst
@@ -670,11 +670,11 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 	if !f.plan.Drifts && !f.plan.Learns && scale == [3]float64{1, 1, 1} && len(*o.weights(k)) > mergeBlock {
 		return p.plain(k, logZ)
 	}
-	own, at := *f.weights(k), p.otherAt()
+	own, at := *f.weights(k), p.otherTime()
 	for j, q := range *o.weights(k) {
 		id, added := p.ID(j), 0.0
 		if f.plan.Drifts {
-			q, added = o.forward(k, j, at)
+			q, added = o.advanced(k, j, at)
 			added += o.rest.drifted[k][j]
 		}
 		if scale[1] != 1 {
@@ -712,8 +712,8 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 	return logZ, apart, conflict, nil
 }
 
-// otherAt is the time, on the other's clock, to which both are brought.
-func (p *product) otherAt() float64 {
+// otherTime is the time, on the other's clock, to which both are brought.
+func (p *product) otherTime() float64 {
 	if p.f.plan.Model.HasTime {
 		return p.Clock
 	}
@@ -723,11 +723,11 @@ func (p *product) otherAt() float64 {
 // copyBelief sets own belief k to the other's: a state without rows is at the other's start.
 func (p *product) copyBelief(k int) {
 	f, o := p.f, p.o
-	own, at := *f.weights(k), p.otherAt()
+	own, at := *f.weights(k), p.otherTime()
 	for j, w := range *o.weights(k) {
 		id, added := p.ID(j), 0.0
 		if f.plan.Drifts {
-			w, added = o.forward(k, j, at)
+			w, added = o.advanced(k, j, at)
 			f.rest.drifted[k][id] = added + o.rest.drifted[k][j]
 		}
 		own[id] = w
@@ -759,7 +759,7 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 			var known [256]kernels.Weight // own weights, read together, so that their cache misses overlap
 			for ; from < to && parts[i].bad < 0; from += len(known) {
 				some := gain[from:min(from+len(known), to)]
-				parts[i].conflict, parts[i].bad = p.someOf(k, lo+from, some, known[:len(some)], parts[i].conflict)
+				parts[i].conflict, parts[i].bad = p.multiplySome(k, lo+from, some, known[:len(some)], parts[i].conflict)
 			}
 		})
 		for i := range parts {
@@ -775,10 +775,10 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 	return logZ, 0, conflict, nil
 }
 
-// someOf is plain for len(gain) weights of the other from number lo on. It sets gain to the change
+// multiplySome is plain for len(gain) weights of the other from number lo on. It sets gain to the change
 // of the evidence by each; a is memory for the own weights. bad is the first weight without a
 // proper product, -1 for none; conflict is the largest so far.
-func (p *product) someOf(k, lo int, gain []float64, a []kernels.Weight, conflict float64) (_ float64, bad int) {
+func (p *product) multiplySome(k, lo int, gain []float64, a []kernels.Weight, conflict float64) (_ float64, bad int) {
 	own, other := *p.f.weights(k), (*p.o.weights(k))[lo:lo+len(gain)]
 	a = a[:len(gain)]
 	for j := range gain {

@@ -69,7 +69,7 @@ func NewTied(m *kernels.Model) (*stream.State, error) {
 	if f := m.Start; f != nil && f.Covariance.Form != gauss.Diagonal && f.Covariance.Form != gauss.Arrowhead {
 		return nil, fmt.Errorf("covariance = 'arrowhead': the fit to continue has covariance '%s'; allowed here: 'arrowhead', 'diagonal'", f.Covariance.Form)
 	}
-	return stream.New(stream.Config{Model: m, Rule: stream.ADF{}, Form: newTied, Dear: true})
+	return stream.New(stream.Config{Model: m, Rule: stream.ADF{}, Form: newTied, Costly: true})
 }
 
 // tied is a bank of arrowhead beliefs over the same features.
@@ -100,13 +100,13 @@ type tied struct {
 	touched []float64 // by leaf, with drift: when it was last brought forward, NaN if not yet
 	known   []int64   // by belief, if the dispersion is learnt: leaves that the data determine
 
-	*hand // nil at rest
+	*rowBuffer // nil at rest
 }
 
-// hand is memory for a row, which forms at rest release: the row's values in the block, its leaves
+// rowBuffer is memory for a row, which forms at rest release: the row's values in the block, its leaves
 // and their values, and for a change of units the factors of the block's weights and what they add
 // to the intercept.
-type hand struct {
+type rowBuffer struct {
 	x  []float64
 	ks []uint32
 	xs []float64
@@ -117,13 +117,13 @@ type hand struct {
 	restorer     restorer
 }
 
-var hands = sync.Pool{New: func() any { return new(hand) }}
+var rowBuffers = sync.Pool{New: func() any { return new(rowBuffer) }}
 
 // Rest implements stream.Form.
 func (t *tied) Rest() {
-	if t.hand != nil {
-		hands.Put(t.hand)
-		t.hand = nil
+	if t.rowBuffer != nil {
+		rowBuffers.Put(t.rowBuffer)
+		t.rowBuffer = nil
 	}
 	for _, b := range t.bank {
 		b.Rest()
@@ -293,7 +293,7 @@ func (t *tied) resume(f *kernels.Fit) error {
 			}
 			p = t.levelPrior(col)
 		}
-		if r[2] > 0 && r[1] == p.Mean && r[2] == p.Variance && zero(r[3:]) && t.joins(id) && !number[f.Beliefs[k].Feature] {
+		if r[2] > 0 && r[1] == p.Mean && r[2] == p.Variance && zero(r[3:]) && t.mayJoin(id) && !number[f.Beliefs[k].Feature] {
 			continue // no row has had it
 		}
 		if col >= 0 {
@@ -383,36 +383,36 @@ func (t *tied) addLeaf(id uint32, col int32, start kernels.Weight) int {
 	return k
 }
 
-// joins reports whether feature id may join the block when a row has it: it is neither a number nor
+// mayJoin reports whether feature id may join the block when a row has it: it is neither a number nor
 // the intercept, and not known.
-func (t *tied) joins(id uint32) bool {
+func (t *tied) mayJoin(id uint32) bool {
 	return t.prior(int(id)).Variance > 0 && !(id == 0 && !t.plan.Model.NoIntercept) && t.dict.NumberPlace(id) == math.MaxInt
 }
 
-// stays reports whether feature id, which joins, stays in the block however many leaves there are:
+// alwaysStays reports whether feature id, which joins, stays in the block however many leaves there are:
 // it indicates that one of the first MaxNumbers columns of its kind has no value. Columns are often
 // missing in the same rows, and leaves would lose the correlations of such weights.
-func (t *tied) stays(id uint32) bool {
+func (t *tied) alwaysStays(id uint32) bool {
 	return !t.plan.Drifts && t.dict.IndicatorPlace(id) < MaxNumbers
 }
 
-// roomy reports whether one more weight may join the block.
-func (t *tied) roomy() bool {
+// hasRoom reports whether one more weight may join the block.
+func (t *tied) hasRoom() bool {
 	if len(t.is) < t.mostJoined() {
 		return true
 	}
-	_, size := t.guests()
+	_, size := t.removable()
 	return size < t.mostJoined()
 }
 
-// guests returns the weights that joined the block and may have to leave it, and the size of the
+// removable returns the weights that joined the block and may have to leave it, and the size of the
 // block without those that stay.
-func (t *tied) guests() (js []int, size int) {
+func (t *tied) removable() (js []int, size int) {
 	size = len(t.is)
 	for j, id := range t.is {
 		switch {
-		case id < 0 || !t.joins(uint32(id)):
-		case t.stays(uint32(id)):
+		case id < 0 || !t.mayJoin(uint32(id)):
+		case t.alwaysStays(uint32(id)):
 			size--
 		default:
 			js = append(js, j)
@@ -444,7 +444,7 @@ func (t *tied) mostLeaves() int {
 func (t *tied) placeNew(id uint32) {
 	prior := t.prior(int(id))
 	switch {
-	case t.joins(id):
+	case t.mayJoin(id):
 		if t.place[id] = absent; int(id) < len(t.named) {
 			t.placeSeen(id)
 		}
@@ -458,7 +458,7 @@ func (t *tied) placeNew(id uint32) {
 
 // placeSeen places feature id, which a row has.
 func (t *tied) placeSeen(id uint32) {
-	if !t.parted() && t.roomy() || t.stays(id) {
+	if !t.parted() && t.hasRoom() || t.alwaysStays(id) {
 		t.addBlock(int32(id), t.prior(int(id)))
 		return
 	}
@@ -564,7 +564,7 @@ func (t *tied) widen(c, n int32) {
 		delta, nu := dense.New(d, d), make([]float64, d)
 		delta.Row(int(l.mean))[l.mean] = add
 		nu[l.mean] = add * p.Mean
-		b.Bring()
+		b.UpdateLeaves()
 		for _, k := range leaves {
 			_ = b.LeafPrecise(k, less, 0, delta, nu)
 		}
@@ -588,7 +588,7 @@ func (t *tied) gather(fs []uint32, xs []float64) {
 
 // scatter is gather without features that no row has had.
 func (t *tied) scatter(fs []uint32, xs []float64) {
-	h := t.grip()
+	h := t.buffer()
 	h.x = resize(h.x, len(t.is))
 	clear(h.x)
 	h.ks, h.xs = h.ks[:0], h.xs[:0]
@@ -609,12 +609,12 @@ func (t *tied) scatter(fs []uint32, xs []float64) {
 	}
 }
 
-// grip returns the hand, from the pool if there is none.
-func (t *tied) grip() *hand {
-	if t.hand == nil {
-		t.hand = hands.Get().(*hand)
+// buffer returns the buffer of the row, from the pool if there is none.
+func (t *tied) buffer() *rowBuffer {
+	if t.rowBuffer == nil {
+		t.rowBuffer = rowBuffers.Get().(*rowBuffer)
 	}
-	return t.hand
+	return t.rowBuffer
 }
 
 func resize(s []float64, n int) []float64 {
@@ -721,7 +721,7 @@ func (t *tied) driftLeaf(k int, to float64) {
 	m := t.plan.Model
 	p := t.leafPrior(k)
 	for i, b := range t.bank {
-		b.Forward(k)
+		b.UpdateLeaf(k)
 		_, q, _ := b.Leaf(k)
 		if !(dt > 0) || q <= 0 {
 			continue
@@ -820,7 +820,7 @@ func (t *tied) Known(k int) int64 {
 // Gain implements stream.Whole.
 func (t *tied) Gain(k int) float64 {
 	b := t.bank[k]
-	b.Bring()
+	b.UpdateLeaves()
 	sum := -b.LogDet()
 	for j := range b.Mean {
 		sum += math.Log(t.blockPrior(j).Variance)
@@ -839,7 +839,7 @@ func (t *tied) Nearly() bool { return false }
 // Apart implements stream.Whole.
 func (t *tied) Apart(k int, dst []float64) []float64 {
 	b := t.bank[k]
-	b.Bring()
+	b.UpdateLeaves()
 	add := func(mean float64, prior kernels.Weight) {
 		dst = append(dst, (mean-prior.Mean)/math.Sqrt(prior.Variance))
 	}
@@ -869,7 +869,7 @@ func (t *tied) Rescale(k int, lambda float64) {
 		return
 	}
 	b := t.bank[k]
-	b.Bring()
+	b.UpdateLeaves()
 	before := b.Clone()
 	d := b.Dim()
 	delta, nu := dense.New(d, d), make([]float64, d)
@@ -946,7 +946,7 @@ func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
 		to = int(t.place[0])
 	}
 	t.units()
-	h := t.grip()
+	h := t.buffer()
 	h.ratio, h.shift = resize(h.ratio, b.Dim()), resize(h.shift, b.Dim())
 	for j := range h.ratio {
 		h.ratio[j], h.shift[j] = 1, 0
@@ -997,7 +997,7 @@ func (p *restorer) Prior(i int) kernels.Weight {
 
 // Pin implements stream.Restorer.
 func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
-	h := p.t.hand
+	h := p.t.rowBuffer
 	h.x = resize(h.x, p.b.Dim())
 	clear(h.x)
 	h.ks, h.xs = h.ks[:0], h.xs[:0]
@@ -1020,7 +1020,7 @@ func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
 
 // Stretch implements stream.Form.
 func (t *tied) Stretch(k int, ratio float64) {
-	b, h := t.bank[k], t.grip()
+	b, h := t.bank[k], t.buffer()
 	b.StretchMeans(ratio)
 	h.x = resize(h.x, b.Dim())
 	clear(h.x)
@@ -1086,10 +1086,10 @@ func (t *tied) predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 	return shift + m + m0, v + v0
 }
 
-// bring brings all weights of all beliefs to time now.
-func (t *tied) bring(now float64) {
+// applyAllDrift brings all weights of all beliefs to time now.
+func (t *tied) applyAllDrift(now float64) {
 	for _, b := range t.bank {
-		b.Bring()
+		b.UpdateLeaves()
 	}
 	for k := range t.touched {
 		if !math.IsNaN(t.touched[k]) {
@@ -1101,7 +1101,7 @@ func (t *tied) bring(now float64) {
 // Beliefs implements stream.Form.
 func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weight {
 	if t.plan.Drifts {
-		t.bring(now)
+		t.applyAllDrift(now)
 	}
 	b := t.bank[k]
 	d := b.Dim()
@@ -1120,7 +1120,7 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 		clear(h)
 		if p >= 0 {
 			t.plain(h, p)
-			m, v := b.Along(h)
+			m, v := b.Projection(h)
 			dst = append(dst, kernels.Weight{Mean: m, Variance: v})
 			continue
 		}
@@ -1128,7 +1128,7 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 		if c >= 0 {
 			h[t.cols[c].mean]++
 		}
-		m, v := b.Along(h)
+		m, v := b.Projection(h)
 		s := t.scaleOf(uint32(id))
 		dst = append(dst, kernels.Weight{Mean: (w.Mean + m) / s, Variance: (w.Variance + v) / (s * s)})
 	}
@@ -1172,7 +1172,7 @@ func (t *tied) plain(h []float64, p int32) {
 // Covariance implements stream.Form.
 func (t *tied) Covariance(k int, order []uint32) (c kernels.Covariance, err error) {
 	b := t.bank[k]
-	b.Bring()
+	b.UpdateLeaves()
 	d := b.Dim()
 	c = kernels.Covariance{Form: gauss.Arrowhead, Rank: d}
 	c.Values = make([]float64, 0, arrowhead.Want(d, len(order)))
@@ -1230,7 +1230,7 @@ func (t *tied) Clone(d *kernels.Dict, old stream.Form) (stream.Form, *stream.Sta
 	}
 	s := &smallTied{tied: *t}
 	c := &s.tied
-	c.dict, c.hand = d, nil
+	c.dict, c.rowBuffer = d, nil
 	c.place, c.is = append(s.place[:0], t.place...), append(s.is[:0], t.is...)
 	c.owner, c.of = slices.Clone(t.owner), slices.Clone(t.of)
 	c.cols, c.column = slices.Clone(t.cols), slices.Clone(t.column)
@@ -1249,7 +1249,7 @@ func (t *tied) Clone(d *kernels.Dict, old stream.Form) (stream.Form, *stream.Sta
 func (t *tied) cloneTo(c *tied, d *kernels.Dict) {
 	o := *c
 	*c = *t
-	c.dict, c.hand = d, nil
+	c.dict, c.rowBuffer = d, nil
 	c.place, c.is = append(o.place[:0], t.place...), append(o.is[:0], t.is...)
 	c.owner, c.of = append(o.owner[:0], t.owner...), append(o.of[:0], t.of...)
 	c.cols, c.column = append(o.cols[:0], t.cols...), append(o.column[:0], t.column...)

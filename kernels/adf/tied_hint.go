@@ -27,9 +27,9 @@ const enoughKnown = 1.0
 // squares of fewer slopes do not measure their information.
 const enoughHinted = 4.0
 
-// shareOf returns the share of leaf k in the variance of its group, that variance, and whether the
+// varianceShare returns the share of leaf k in the variance of its group, that variance, and whether the
 // rows hardly determine the leaf.
-func (t *tied) shareOf(k int) (share, v float64, hardly bool) {
+func (t *tied) varianceShare(k int) (share, v float64, hardly bool) {
 	share, v = 1, t.plan.Model.Prior.Variance
 	if c := t.of[k]; c >= 0 {
 		share, v = arrowhead.LevelShare(float64(t.cols[c].levels)), t.cols[c].variance
@@ -49,7 +49,7 @@ func (t *tied) note(tilt lik.Tilted) {
 	b := t.bank[0]
 	for e, l := range t.ks {
 		k := int(l)
-		share, v, hardly := t.shareOf(k)
+		share, v, hardly := t.varianceShare(k)
 		if !hardly {
 			continue
 		}

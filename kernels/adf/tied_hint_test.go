@@ -194,7 +194,7 @@ func TestWideningHasBounds(t *testing.T) {
 		search := &priorSearch{tied: f, ps: ps, hints: f.hints(groups)}
 		check := search.bounds()
 		from, next := []float64{0.02, 0.02, 0.02}, []float64{to, to, to}
-		if err := f.exchange(ps, from, next); err != nil {
+		if err := f.exchangePriors(ps, from, next); err != nil {
 			t.Fatal(err)
 		}
 		if check(from, next) != sound {

@@ -40,8 +40,8 @@ func variancesOf(f *kernels.Fit) *variances {
 	return v
 }
 
-// narrower returns the smaller variance of t and o for each group.
-func (t *tied) narrower(o *tied) *variances {
+// minVariances returns the smaller variance of t and o for each group.
+func (t *tied) minVariances(o *tied) *variances {
 	a, b := t.vars, o.vars
 	if a == nil {
 		a = &variances{rest: t.plan.Model.Prior.Variance}
@@ -119,22 +119,22 @@ func (t *tied) parts() (ps []part, groups []string) {
 		if _, q, _ := t.bank[0].Leaf(k); q == 0 {
 			continue // known
 		}
-		share, _, hardly := t.shareOf(k)
+		share, _, hardly := t.varianceShare(k)
 		ps = append(ps, part{of(t.dict.LevelColumn(id)), int(^k), share, hardly})
 	}
 	return ps, groups
 }
 
-// reprior replaces the prior variances of all weights by v, which is exact, and returns the change
+// replacePriors replaces the prior variances of all weights by v, which is exact, and returns the change
 // of the log evidence. The prior means stay.
 // Errors: gauss.ErrNotPD if the rows' contribution is not proper over all weights jointly; the
 // priors are unchanged then.
-func (t *tied) reprior(v *variances) (logZ float64, err error) {
+func (t *tied) replacePriors(v *variances) (logZ float64, err error) {
 	ps, groups := t.parts()
 	if v == nil {
 		v = &variances{rest: t.plan.Model.Prior.Variance}
 	}
-	own := t.inForce(groups)
+	own := t.currentVariances(groups)
 	next := make([]float64, len(groups))
 	for g, name := range groups {
 		next[g] = v.of(name)
@@ -142,7 +142,7 @@ func (t *tied) reprior(v *variances) (logZ float64, err error) {
 	b := t.bank[0]
 	before := b.Clone()
 	were, _ := t.evidence(ps, own)
-	if err := t.exchange(ps, own, next); err != nil {
+	if err := t.exchangePriors(ps, own, next); err != nil {
 		t.bank[0] = before
 		return 0, err
 	}
@@ -151,8 +151,8 @@ func (t *tied) reprior(v *variances) (logZ float64, err error) {
 	return now - were, nil
 }
 
-// inForce returns the current variances of the groups.
-func (t *tied) inForce(groups []string) []float64 {
+// currentVariances returns the current variances of the groups.
+func (t *tied) currentVariances(groups []string) []float64 {
 	own := make([]float64, len(groups))
 	for g, name := range groups {
 		own[g] = t.plan.Model.Prior.Variance
@@ -171,10 +171,10 @@ func (t *tied) setVariances(v *variances) {
 	}
 }
 
-// exchange removes the priors with variances own from the belief and adds those with next.
-func (t *tied) exchange(ps []part, own, next []float64) error {
+// exchangePriors removes the priors with variances own from the belief and adds those with next.
+func (t *tied) exchangePriors(ps []part, own, next []float64) error {
 	b, m := t.bank[0], t.plan.Model.Prior.Mean
-	b.Bring()
+	b.UpdateLeaves()
 	d := b.Dim()
 	delta, nu := dense.New(d, d), make([]float64, d)
 	for _, p := range ps {
@@ -265,9 +265,9 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 		return 0
 	}
 	s := &priorSearch{tied: t, ps: ps, hints: t.hints(groups)}
-	v := t.inForce(groups)
+	v := t.currentVariances(groups)
 	logZ = s.learn(v, groups, min(mostSteps, max(1, int((perRow*rows+atOnce)/n))))
-	s.enlarge(v, t.inForce(groups))
+	s.enlarge(v, t.currentVariances(groups))
 	return logZ
 }
 
@@ -284,7 +284,7 @@ func (s *priorSearch) learn(v []float64, groups []string, most int) (logZ float6
 	sound := s.bounds()
 	last, err := v, error(nil)
 	for k := 1; err == nil; k++ {
-		if err = t.exchange(ps, last, next); err != nil {
+		if err = t.exchangePriors(ps, last, next); err != nil {
 			break
 		}
 		if last = next; k == most {
@@ -296,7 +296,7 @@ func (s *priorSearch) learn(v []float64, groups []string, most int) (logZ float6
 	}
 	now := 0.0
 	if err == nil {
-		last, now = s.unlessFirst(last)
+		last, now = s.orInitial(last)
 	}
 	if err != nil || !special.Finite(now-were) || !sound(v, last) { // the leaves' contributions are not proper jointly
 		t.bank[0] = before
@@ -317,10 +317,10 @@ type priorSearch struct {
 	hints []hint // by group
 }
 
-// unlessFirst returns to the variances before any row unless v is clearly ahead of them, and
+// orInitial returns to the variances before any row unless v is clearly ahead of them, and
 // returns the variances in force and their evidence. What rows contributed under narrower priors
 // may not be proper under those, as leaves lose part of it; v stays then.
-func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
+func (s *priorSearch) orInitial(v []float64) (_ []float64, evidence float64) {
 	first := memory.Floats(len(v))
 	for g := range first {
 		first[g] = s.base
@@ -329,7 +329,7 @@ func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 	now, leaves := s.evidence(s.ps, v)
 	ahead := now - leaves + s.hinted(v)
 	sound := s.bounds()
-	if err := s.exchange(s.ps, v, first); err == nil && sound(v, first) {
+	if err := s.exchangePriors(s.ps, v, first); err == nil && sound(v, first) {
 		base, leaves := s.evidence(s.ps, first)
 		if ahead -= base - leaves + s.hinted(first); special.Finite(base) && !(ahead > leastAhead) {
 			return first, base
@@ -346,7 +346,7 @@ func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 func (s *priorSearch) bounds() func(from, to []float64) bool {
 	now := func() []float64 {
 		b := s.bank[0]
-		b.Bring()
+		b.UpdateLeaves()
 		vs := make([]float64, b.Dim(), b.Dim()+b.Leaves())
 		b.Variances(vs)
 		for k := range b.Leaves() {
@@ -391,7 +391,7 @@ func converged(a, b []float64, far float64) bool {
 // weights that the rows determine. Hardly determined weights contribute through their hints.
 func (s *priorSearch) step(v []float64) []float64 {
 	b, m, n := s.bank[0], s.plan.Model.Prior.Mean, len(v)
-	b.Bring()
+	b.UpdateLeaves()
 	squares, known := memory.Floats(n), memory.Floats(n)
 	vs := make([]float64, b.Dim())
 	b.Variances(vs)

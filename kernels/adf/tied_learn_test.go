@@ -25,7 +25,7 @@ func TestReprior(t *testing.T) {
 		l.feed(t, s, 0, 1, 1)
 		f := s.Beliefs().(*tied)
 		before := fitOf(t, s)
-		to, err := f.reprior(&variances{rest: 0.3})
+		to, err := f.replacePriors(&variances{rest: 0.3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestReprior(t *testing.T) {
 				t.Fatalf("%d weights, %s: %v under the variance 0.3, %v under 1", p, b.Feature, b.Weight, w.Weight)
 			}
 		}
-		back, err := f.reprior(nil)
+		back, err := f.replacePriors(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestRepriorEvidence(t *testing.T) {
 	m := tiedModel(t, "gaussian", kernels.Options{})
 	s := newTiedState(t, m)
 	tb.feed(t, s, 0, 200)
-	gain, err := s.Beliefs().(*tied).reprior(&variances{rest: 0.2})
+	gain, err := s.Beliefs().(*tied).replacePriors(&variances{rest: 0.2})
 	if err != nil {
 		t.Fatal(err)
 	}

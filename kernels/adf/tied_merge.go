@@ -56,7 +56,7 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	p.shape()
 	t.addHints(p.o, p.start)
 	if !g.Seen && t.plan.Drifts {
-		p.follow()
+		p.driftNewLeaves()
 	}
 	t.recount()
 	return p, nil
@@ -69,13 +69,13 @@ func (p *tiedProduct) onePrior() error {
 		return nil
 	}
 	// The narrower of two priors adds precision, which keeps a belief proper.
-	v, base := t.narrower(o), min(t.base, o.base)
+	v, base := t.minVariances(o), min(t.base, o.base)
 	if !p.Seen && o.vars != nil {
 		v, base = o.vars, o.base
 	}
 	t.base = base
 	for _, f := range []*tied{t, o, p.start} {
-		gain, err := f.reprior(v)
+		gain, err := f.replacePriors(v)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (p *tiedProduct) meet() error {
 			return err
 		}
 		x.f.now = x.to
-		x.f.bring(x.to)
+		x.f.applyAllDrift(x.to)
 	}
 	return nil
 }
@@ -139,8 +139,8 @@ func (p *tiedProduct) shape() {
 	t, o, all := p.t, p.o, []*tied{p.t, p.o, p.start}
 	if t.parted() || o.parted() {
 		for _, f := range all {
-			js, _ := f.guests()
-			f.shed(js)
+			js, _ := f.removable()
+			f.moveToLeaves(js)
 		}
 	}
 	var up [3][]int
@@ -163,7 +163,7 @@ func (p *tiedProduct) shape() {
 		}
 	}
 	for k, f := range all {
-		f.raise(up[k])
+		f.moveToBlock(up[k])
 	}
 	for _, oc := range o.cols {
 		if oc.mean < 0 {
@@ -201,8 +201,8 @@ func (p *tiedProduct) shape() {
 	}
 }
 
-// follow makes leaves that begin with the other's rows drift on from the time of these.
-func (p *tiedProduct) follow() {
+// driftNewLeaves makes leaves that begin with the other's rows drift on from the time of these.
+func (p *tiedProduct) driftNewLeaves() {
 	for l, id := range p.t.owner {
 		if j := p.from[id]; j >= 0 && p.o.place[j] < 0 && p.o.place[j] != absent {
 			p.t.touched[l] = p.o.touched[^p.o.place[j]]
@@ -237,7 +237,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	t := p.t
 	if !p.Seen { // a state without rows is at the other's start
 		if t.bank[k], err = t.aligned(p.o, k, p.from); err == nil {
-			t.bank[k].Bring()
+			t.bank[k].UpdateLeaves()
 		}
 		return logZ, 0, 0, err
 	}
@@ -262,7 +262,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 			}
 		}
 		start.Drift(walk)
-		start.Bring()
+		start.UpdateLeaves()
 		for l, id := range t.owner {
 			if _, q, _ := start.Leaf(l); q > 0 {
 				start.Widen(l, t.rate(k, id)*passed)
@@ -270,7 +270,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 		}
 	}
 	b := t.bank[k]
-	b.Bring()
+	b.UpdateLeaves()
 	h := make([]float64, b.Dim())
 	far := func(ma, va, mb, vb float64) {
 		if v := va + vb; v > 0 {
@@ -279,8 +279,8 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	}
 	for j := range h {
 		h[j] = 1
-		ma, va := b.Along(h)
-		mb, vb := o.Along(h)
+		ma, va := b.Projection(h)
+		mb, vb := o.Projection(h)
 		far(ma, va, mb, vb)
 		h[j] = 0
 	}
@@ -289,7 +289,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 		mb, vb := o.Marginal(l)
 		far(ma, va, mb, vb)
 	}
-	strain := t.strain(b) + t.strain(o) - t.strain(start)
+	strain := t.priorDistance(b) + t.priorDistance(o) - t.priorDistance(start)
 	logC, apart, err := b.Product(o, start, t.plan.Drifts)
 	if !t.plan.Drifts && errors.Is(err, gauss.ErrNotPD) {
 		// For the family as a whole, covariance of the leaves that a part leaves out counts as
@@ -300,11 +300,11 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	return logZ + logC + p.gained, apart + strain - t.strain(b), conflict, nil
+	return logZ + logC + p.gained, apart + strain - t.priorDistance(b), conflict, nil
 }
 
-// strain is the squared distance of the means of b from those of the priors, in prior variances.
-func (t *tied) strain(b *arrowhead.Belief) (sum float64) {
+// priorDistance is the squared distance of the means of b from those of the priors, in prior variances.
+func (t *tied) priorDistance(b *arrowhead.Belief) (sum float64) {
 	for j, m := range b.Mean {
 		w := t.blockPrior(j)
 		d := m - w.Mean
@@ -338,16 +338,16 @@ func (p *tiedProduct) Done() {
 			t.moves[j] = true
 		}
 	}
-	js, size := t.guests()
+	js, size := t.removable()
 	switch most := t.mostJoined(); {
 	case !p.Seen: // the block is the other's
 	case t.parted():
-		t.shed(js)
+		t.moveToLeaves(js)
 	case size > most:
-		t.shed(js[max(0, len(js)-(size-most)):])
+		t.moveToLeaves(js[max(0, len(js)-(size-most)):])
 		if t.parted() {
-			js, _ = t.guests()
-			t.shed(js)
+			js, _ = t.removable()
+			t.moveToLeaves(js)
 		}
 	}
 	t.recount()

@@ -13,14 +13,14 @@ import (
 // part removes the weights that had joined the block, once there is one leaf too many.
 func (t *tied) part() {
 	if len(t.owner)-t.fixed == t.mostLeaves()+1 {
-		js, _ := t.guests()
-		t.shed(js)
+		js, _ := t.removable()
+		t.moveToLeaves(js)
 	}
 }
 
-// shed turns weights of the block into leaves; levels become leaves of their column's mean, under
+// moveToLeaves turns weights of the block into leaves; levels become leaves of their column's mean, under
 // the prior that they have there.
-func (t *tied) shed(js []int) {
+func (t *tied) moveToLeaves(js []int) {
 	if len(js) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func (t *tied) shed(js []int) {
 				b.Tie(j, int(t.cols[cols[i]].mean), -1)
 			}
 		}
-		b.Shed(js)
+		b.MoveToLeaves(js)
 	}
 	gone := make([]bool, len(t.is))
 	for i, j := range js {
@@ -87,8 +87,8 @@ func (t *tied) number() {
 	}
 }
 
-// raise turns leaves into weights of the block, the reverse of shed.
-func (t *tied) raise(ks []int) {
+// moveToBlock turns leaves into weights of the block, the reverse of moveToLeaves.
+func (t *tied) moveToBlock(ks []int) {
 	if len(ks) == 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func (t *tied) raise(ks []int) {
 		}
 	}
 	for _, b := range t.bank {
-		b.Raise(ks)
+		b.MoveToBlock(ks)
 		for i, j := range js {
 			if cols[i] >= 0 {
 				b.Tie(j, int(t.cols[cols[i]].mean), 1)
@@ -188,7 +188,7 @@ func (t *tied) aligned(f *tied, k int, ids []int32) (*arrowhead.Belief, error) {
 			rows[l] = int(^f.place[own])
 		}
 	}
-	b.Leave(rows, func(l int) (float64, float64) {
+	b.SelectLeaves(rows, func(l int) (float64, float64) {
 		w := t.leafPrior(l)
 		if alpha, q, _ := t.bank[k].Leaf(l); q == 0 {
 			w.Mean, w.Variance = alpha, 0

@@ -213,7 +213,7 @@ func (l *LOO) Summary() LOOSummary {
 	if p := len(l.Fit.Beliefs); l.shares > 1.1*float64(p)+1 { // under approximations they exceed p by a few per cent
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("the leverages of the rows add up to %.4g, which is impossible for the rows of a fit with %d weights: it is of other rows, of a low rank or of weights that drift, and no row can be left out of it; these figures mean nothing", l.shares, p))
 	}
-	if l.rows > 0 && l.LearntParameters().Held(l.Lik) {
+	if l.rows > 0 && l.LearntParameters().NotAveraged(l.Lik) {
 		s.Status = kernels.Join(s.Status, "the dispersion, or shape, that was learnt is held at its value, not averaged over: elpd_loo and elpd_waic are too high by about a nat for each of them, which counts in a comparison with another family")
 	}
 	s.Status = kernels.Join(s.Status, "")

@@ -249,13 +249,13 @@ func (r *Robust) Robustly(ctx context.Context) (f *kernels.Fit, err error) {
 	said := strings.Split(out.Status, "; ")
 	out.Status = kernels.Or(strings.Join(slices.DeleteFunc(said, lik.IsOverdispersionNote), "; "), "ok")
 	if r.n != out.N {
-		out.Say(fmt.Sprintf("the robust covariance is of %d rows, the fit of %d", r.n, out.N))
+		out.AddStatus(fmt.Sprintf("the robust covariance is of %d rows, the fit of %d", r.n, out.N))
 	}
 	if r.unknown > 0 {
-		out.Say(fmt.Sprintf("%s features that the fit has no belief about: they take no part in the robust covariance", rowsHave(r.unknown)))
+		out.AddStatus(fmt.Sprintf("%s features that the fit has no belief about: they take no part in the robust covariance", rowsHave(r.unknown)))
 	}
 	if r.grouped && float64(len(r.clusters)) <= r.leverage {
-		out.Say(fmt.Sprintf("%d clusters are few where the rows determine %.3g weights: the robust covariance has no more directions than clusters", len(r.clusters), r.leverage))
+		out.AddStatus(fmt.Sprintf("%d clusters are few where the rows determine %.3g weights: the robust covariance has no more directions than clusters", len(r.clusters), r.leverage))
 	}
 	if p == 0 {
 		return &out, nil

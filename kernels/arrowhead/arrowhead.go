@@ -210,7 +210,7 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	if t.Beta < 0 {
 		ratio = math.Max(1-t.Beta*b.vb, 1)
 	}
-	b.turn(ratio, t.Beta)
+	b.downdateRoot(ratio, t.Beta)
 	g, u := b.row.g, b.row.u
 	axpy(t.Alpha, u, b.Mean)
 	gm := 0.0
@@ -251,9 +251,9 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	}
 }
 
-// turn is Carlson's update of the root by P -= βPg(Pg)ᵀ (filter/root.go), dense in g; it leaves Pg
+// downdateRoot is Carlson's update of the root by P -= βPg(Pg)ᵀ (filter/root.go), dense in g; it leaves Pg
 // of the previous P in u. ratio is 1 - βgᵀPg.
-func (b *Belief) turn(ratio, beta float64) {
+func (b *Belief) downdateRoot(ratio, beta float64) {
 	row := b.row
 	f, shrink, gain, u, left := row.f, row.shrink, row.gain, row.u, row.left
 	left[len(f)] = ratio
@@ -290,8 +290,8 @@ func (b *Belief) Marginal(k int) (mean, variance float64) {
 	return mean, q + b.quad(h)
 }
 
-// Along returns mean and variance of xᵀb.
-func (b *Belief) Along(x []float64) (mean, variance float64) {
+// Projection returns mean and variance of xᵀb.
+func (b *Belief) Projection(x []float64) (mean, variance float64) {
 	for j, x := range x {
 		mean += x * b.Mean[j]
 	}
@@ -396,7 +396,7 @@ func (b *Belief) Clone() *Belief {
 
 // CloneTo makes c an independent copy in the memory of spare, as far as that suffices.
 func (b *Belief) CloneTo(c *Belief, spare []float64) {
-	b.Bring()
+	b.UpdateLeaves()
 	*c = Belief{}
 	at := int(math.Sqrt(float64(2 * len(spare)))) // the most weights whose means and root fit into spare
 	for at > 0 && at+dense.PackedLen(at) > len(spare) {
@@ -410,7 +410,7 @@ func (b *Belief) CloneTo(c *Belief, spare []float64) {
 
 // CopyTo makes c an independent copy in its own memory.
 func (b *Belief) CopyTo(c *Belief) {
-	b.Bring()
+	b.UpdateLeaves()
 	*c = Belief{Mean: append(c.Mean[:0], b.Mean...), root: append(c.root[:0], b.root...), leaf: append(c.leaf[:0], b.leaf...)}
 }
 
@@ -448,7 +448,7 @@ func (b *Belief) Precise(delta *dense.Matrix, nu []float64) error {
 
 // PreciseAlong is Precise by the single factor exp(-w(gᵀb - m)²/2). Cost: O(d²).
 func (b *Belief) PreciseAlong(g []float64, w, m float64) error {
-	b.Bring()
+	b.UpdateLeaves()
 	row := b.room()
 	dense.PackedTMul(row.f, b.root, g)
 	ratio := 1 / (1 + w*dot(row.f, row.f))
@@ -456,7 +456,7 @@ func (b *Belief) PreciseAlong(g []float64, w, m float64) error {
 		return fmt.Errorf("a precision of %v along a direction: %w", w, gauss.ErrNotPD)
 	}
 	e := m - dot(g, b.Mean)
-	b.turn(ratio, w*ratio)
+	b.downdateRoot(ratio, w*ratio)
 	axpy(w*ratio*e, row.u, b.Mean)
 	return nil
 }
@@ -486,7 +486,7 @@ func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []fl
 
 // LeafPreciseNow is LeafPrecise including the block's part, in O(d²).
 func (b *Belief) LeafPreciseNow(k int, add, m float64) error {
-	b.Bring()
+	b.UpdateLeaves()
 	l := b.at(k)
 	r, err := leafRatio(k, l, add)
 	if err != nil {
@@ -524,7 +524,7 @@ func scaleLeaf(l []float64, r, add, m float64) {
 // It is the effect of new centres and scales on the weights of standardised columns and on the
 // intercept.
 func (b *Belief) Rescale(ratio, shift []float64, to int) {
-	b.Bring()
+	b.UpdateLeaves()
 	same := true
 	for j := range ratio {
 		same = same && ratio[j] == 1 && shift[j] == 0
@@ -577,7 +577,7 @@ func (b *Belief) Rescale(ratio, shift []float64, to int) {
 
 // StretchLeaf multiplies leaf k by ratio > 0.
 func (b *Belief) StretchLeaf(k int, ratio float64) {
-	b.Forward(k)
+	b.UpdateLeaf(k)
 	l := b.at(k)
 	l[0] *= ratio
 	l[1] *= ratio * ratio
@@ -588,7 +588,7 @@ func (b *Belief) StretchLeaf(k int, ratio float64) {
 
 // Shift adds shift to weight j of the block. Leaves do not change. Cost: O(1) per leaf.
 func (b *Belief) Shift(j int, shift float64) {
-	b.Bring()
+	b.UpdateLeaves()
 	b.Mean[j] += shift
 	for k := range b.Leaves() {
 		l := b.at(k)
@@ -598,7 +598,7 @@ func (b *Belief) Shift(j int, shift float64) {
 
 // StretchMeans multiplies all means by ratio.
 func (b *Belief) StretchMeans(ratio float64) {
-	b.Bring()
+	b.UpdateLeaves()
 	for j := range b.Mean {
 		b.Mean[j] *= ratio
 	}
@@ -610,7 +610,7 @@ func (b *Belief) StretchMeans(ratio float64) {
 // Extend adds weights to the block, independent of all others, and returns the number of the first.
 // Cost: O(d²) and O(d) per leaf.
 func (b *Belief) Extend(mean, variance []float64) int {
-	b.Bring()
+	b.UpdateLeaves()
 	d, m := b.Dim(), len(mean)
 	old := *b
 	b.Mean = append(b.Mean, mean...)
@@ -655,7 +655,7 @@ func (b *Belief) Permute(order []int) error {
 	if same {
 		return nil
 	}
-	b.Bring()
+	b.UpdateLeaves()
 	d := b.Dim()
 	p, q := dense.New(d, d), dense.New(d, d)
 	b.Cov(p)
@@ -681,10 +681,10 @@ func (b *Belief) Permute(order []int) error {
 	return nil
 }
 
-// Leave makes leaf k the present leaf rows[k], for all of rows; if that is negative, leaf k is
+// SelectLeaves makes leaf k the present leaf rows[k], for all of rows; if that is negative, leaf k is
 // independent of the block with the mean and variance from fresh.
-func (b *Belief) Leave(rows []int, fresh func(k int) (mean, variance float64)) {
-	b.Bring()
+func (b *Belief) SelectLeaves(rows []int, fresh func(k int) (mean, variance float64)) {
+	b.UpdateLeaves()
 	n := b.Dim() + 2
 	leaf := make([]float64, n*len(rows))
 	for k, r := range rows {
@@ -699,7 +699,7 @@ func (b *Belief) Leave(rows []int, fresh func(k int) (mean, variance float64)) {
 
 // Set makes leaf k independent of the block, with this mean and variance.
 func (b *Belief) Set(k int, mean, variance float64) {
-	b.Forward(k) // discard its past
+	b.UpdateLeaf(k) // discard its past
 	l := b.at(k)
 	clear(l)
 	l[0], l[1] = mean, variance
@@ -760,7 +760,7 @@ func (b *Belief) ScaleBlock(lambda float64) {
 // Errors: gauss.ErrNotPD if the product is improper; b is unchanged then.
 func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err error) {
 	for _, q := range []*Belief{b, o, start} {
-		q.Bring()
+		q.UpdateLeaves()
 	}
 	d, n := b.Dim(), b.Dim()+2
 	// The block is multiplied about the mean of the narrower one.

@@ -88,7 +88,7 @@ func (b *Belief) Drift(add []float64) {
 		return
 	}
 	if b.past.d != d {
-		b.Bring()
+		b.UpdateLeaves()
 		b.past = history{d: d}
 	}
 	p, sum := dense.New(d, d), dense.New(d, d)
@@ -123,13 +123,13 @@ func (b *Belief) Drift(add []float64) {
 	}
 	b.SetRoot(sum)
 	if b.past.steps >= b.past.most() {
-		b.Bring()
+		b.UpdateLeaves()
 	}
 }
 
-// Forward brings leaf k to the present block. Rows may only be predicted with leaves brought
+// UpdateLeaf brings leaf k to the present block. Rows may only be predicted with leaves brought
 // forward.
-func (b *Belief) Forward(k int) {
+func (b *Belief) UpdateLeaf(k int) {
 	n := b.past.steps
 	if n == 0 || k < len(b.since) && int(b.since[k]) == n {
 		return
@@ -170,13 +170,13 @@ func (b *Belief) Forward(k int) {
 	}
 }
 
-// Bring brings all leaves to the present block.
-func (b *Belief) Bring() {
+// UpdateLeaves brings all leaves to the present block.
+func (b *Belief) UpdateLeaves() {
 	if b.past.steps == 0 {
 		return
 	}
 	for k := range b.Leaves() {
-		b.Forward(k)
+		b.UpdateLeaf(k)
 	}
 	clear(b.since)
 	b.past = history{d: b.past.d}

@@ -26,7 +26,7 @@ func TestDrift(t *testing.T) {
 			}
 			b.Drift(add)
 		}
-		b.Bring()
+		b.UpdateLeaves()
 		gotMean, got := joint(b)
 		for i := range mean {
 			kerneltest.Close(t, "mean", gotMean[i], mean[i], tol)
@@ -60,16 +60,16 @@ func TestForward(t *testing.T) {
 				add[n%d] = 0.01 * float64(n%3)
 				b.Drift(add)
 				if b == eager {
-					b.Bring()
+					b.UpdateLeaves()
 				}
 				for _, k := range ks {
-					b.Forward(int(k))
+					b.UpdateLeaf(int(k))
 				}
 				m, v := b.Predict(x, ks, xs)
 				b.Absorb(ks, xs, lik.Tilted{Alpha: (0.3 - m) / (v + 1), Beta: 1 / (v + 1), Ratio: 1 / (v + 1)})
 			}
 		}
-		lazy.Bring()
+		lazy.UpdateLeaves()
 		m0, c0 := joint(eager)
 		m1, c1 := joint(lazy)
 		for i := range m0 {

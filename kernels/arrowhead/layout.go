@@ -190,9 +190,9 @@ func (l Layout) Row(k int) []float64 {
 	return l.Values[at : at+n]
 }
 
-// Original sets dst to the weights w of the block for the original numbers and responses, and
+// OriginalUnits sets dst to the weights w of the block for the original numbers and responses, and
 // returns the unit of the responses, by which leaves are to be multiplied.
-func (l Layout) Original(dst, w []float64) (unit float64) {
+func (l Layout) OriginalUnits(dst, w []float64) (unit float64) {
 	to := l.intercept()
 	center, _, _, _ := l.Response()
 	unit = l.ResponseUnit()

@@ -9,7 +9,7 @@ import (
 // Tie adds sign times weight to to weight j of the block. Leaves do not change. Cost: O(d²) and
 // O(1) per leaf.
 func (b *Belief) Tie(j, to int, sign float64) {
-	b.Bring()
+	b.UpdateLeaves()
 	b.Mean[j] += sign * b.Mean[to]
 	l := b.Root()
 	dense.Axpy(sign, l.Row(to)[:to+1], l.Row(j)[:to+1])
@@ -23,11 +23,11 @@ func (b *Belief) Tie(j, to int, sign float64) {
 	}
 }
 
-// Shed turns the weights out of the block into leaves, after the existing ones, in this order. Each
+// MoveToLeaves turns the weights out of the block into leaves, after the existing ones, in this order. Each
 // keeps its moments with the rest of the block, and so does each leaf; correlations of leaves
 // beyond that are lost. Cost: O(d³) and O(d) for each weight shed and leaf.
-func (b *Belief) Shed(out []int) {
-	b.Bring()
+func (b *Belief) MoveToLeaves(out []int) {
+	b.UpdateLeaves()
 	d, l := b.Dim(), b.Root()
 	leaves := make([]bool, d)
 	for _, j := range out {
@@ -85,10 +85,10 @@ func (b *Belief) Shed(out []int) {
 	b.past, b.since = history{}, nil
 }
 
-// Raise turns the leaves ks, in ascending order, into weights of the block, after the existing
+// MoveToBlock turns the leaves ks, in ascending order, into weights of the block, after the existing
 // ones. It changes no moment. Cost: O(d²) and O(d) per leaf.
-func (b *Belief) Raise(ks []int) {
-	b.Bring()
+func (b *Belief) MoveToBlock(ks []int) {
+	b.UpdateLeaves()
 	d := b.Dim()
 	old := *b
 	l, root := dense.New(d+len(ks), d+len(ks)), old.Root()

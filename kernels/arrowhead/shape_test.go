@@ -35,7 +35,7 @@ func TestRaiseAndShed(t *testing.T) {
 		b := random(r, d, k)
 		up := b.Clone()
 		ks := []int{0, k - 1}
-		up.Raise(ks)
+		up.MoveToBlock(ks)
 		order := make([]int, d+k) // by weight of b: its place in up
 		at := d + len(ks)
 		for i := range order {
@@ -55,8 +55,8 @@ func TestRaiseAndShed(t *testing.T) {
 
 		// What was raised has no leaf on it: the last of the block alone keeps all moments.
 		down := up.Clone()
-		down.Shed([]int{d + 1})
-		down.Shed([]int{d})
+		down.MoveToLeaves([]int{d + 1})
+		down.MoveToLeaves([]int{d})
 		leaf := d
 		for i := d + 1; i < d+k-1; i++ {
 			order[i] = leaf
@@ -68,7 +68,7 @@ func TestRaiseAndShed(t *testing.T) {
 		// All but one of a block with leaves on it.
 		out := r.Perm(d)[:d-1]
 		shed := b.Clone()
-		shed.Shed(out)
+		shed.MoveToLeaves(out)
 		for i := range order {
 			order[i] = d + k - len(out) - k + (i - d)
 		}
@@ -90,7 +90,7 @@ func TestRaiseAndShed(t *testing.T) {
 		}
 	}
 	all := random(r, 3, 2)
-	all.Shed([]int{2, 0, 1})
+	all.MoveToLeaves([]int{2, 0, 1})
 	if all.Dim() != 0 || all.Leaves() != 5 {
 		t.Errorf("%d weights in the block, %d leaves", all.Dim(), all.Leaves())
 	}

@@ -240,7 +240,7 @@ func (f *budgeted) Fit(ctx context.Context) (*Result, error) {
 		if f.Model.Options.ThirdOrder {
 			one += ", whose means are of no third order,"
 		}
-		r.Say(fmt.Sprintf("x and y are more than row_budget = %d numbers: the rows were streamed by adf%s instead of solved by laplace", f.budget, one))
+		r.AddStatus(fmt.Sprintf("x and y are more than row_budget = %d numbers: the rows were streamed by adf%s instead of solved by laplace", f.budget, one))
 	}
 	return r, err
 }

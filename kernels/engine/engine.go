@@ -318,11 +318,11 @@ func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	return checked(ctx, s.state.Model(), f, err, func() {
 		if m := s.state.Model(); stationary(m) {
 			own := learntBy(m, f)
-			f.Say(f.PriorNote(own))
-			f.Say(grownPriorNote(m, own))
-			f.Say(unlearntNote(own, f))
+			f.AddStatus(f.PriorNote(own))
+			f.AddStatus(grownPriorNote(m, own))
+			f.AddStatus(unlearntNote(own, f))
 		}
-		f.Say(f.LeafNote())
+		f.AddStatus(f.LeafNote())
 	})
 }
 
@@ -407,7 +407,7 @@ func (b batch) Merge(ctx context.Context, src Fitter) error {
 	if err := roomToMerge(b.Rows, o.Rows); err != nil {
 		return err
 	}
-	return stop.Leave(ctx, b.many()+o.many() >= manyEntries, func() error { return b.Rows.Merge(o.Rows) })
+	return stop.Run(ctx, b.many()+o.many() >= manyEntries, func() error { return b.Rows.Merge(o.Rows) })
 }
 
 // manyEntries of rows and names are merged in a goroutine that an interrupt does not wait for.
@@ -419,12 +419,12 @@ func (b batch) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, b.Model.Options.TimeLimit) // from here on
 	defer cancel()
 	rows := b.Rows
-	if err := stop.Leave(ctx, b.many() >= manyEntries, func() error { rows = b.Rows.Pooled(); return nil }); err != nil {
+	if err := stop.Run(ctx, b.many() >= manyEntries, func() error { rows = b.Rows.Pooled(); return nil }); err != nil {
 		return nil, err
 	}
 	f, err := b.solve(ctx, rows)
 	return checked(ctx, b.Model, f, err, func() {
-		f.Say(rows.ScaleNote(f))
+		f.AddStatus(rows.ScaleNote(f))
 		f.KeepModel(b.Model)
 		f.KeepFilled(b.Model)
 	})
@@ -437,14 +437,14 @@ func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, s
 		return nil, err
 	}
 	r := &Result{Fit: f}
-	err = stop.Leave(ctx, len(f.Beliefs) >= manyBeliefs, func() error {
+	err = stop.Run(ctx, len(f.Beliefs) >= manyBeliefs, func() error {
 		if say != nil {
 			say()
 		}
-		f.Say(m.StrayNote(f))
-		f.Say(f.CrossNote())
-		f.Say(f.GapNote(m))
-		f.Say(f.ExactNote(m))
+		f.AddStatus(m.StrayNote(f))
+		f.AddStatus(f.CrossNote())
+		f.AddStatus(f.GapNote(m))
+		f.AddStatus(f.ExactNote(m))
 		return r.check()
 	})
 	if err != nil {
@@ -461,14 +461,14 @@ func (r *Result) check() error {
 	if err := f.Check(); err != nil {
 		return fmt.Errorf("the posterior of method %s overflows: %w; scale the features down", f.Method, err)
 	}
-	f.Say(kernels.SkippedNote(f.Skipped))
+	f.AddStatus(kernels.SkippedNote(f.Skipped))
 	for _, v := range f.Covariance.Values {
 		if !special.Finite(v) {
 			return fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
 		}
 	}
 	if r.Mixed = f.Mixed(); r.Mixed != nil {
-		f.Say(r.Mixed.String())
+		f.AddStatus(r.Mixed.String())
 	}
 	return nil
 }
@@ -523,13 +523,13 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 		p, none := weightless(p)
 		f, err := solve(ctx, p)
 		if err == nil && none == "" {
-			f.Say(p.Separation(f))
-			f.Say(p.Overdispersion(f))
-			f.Say(p.Averages(f))
-			f.Say(p.BaseNote(f))
+			f.AddStatus(p.Separation(f))
+			f.AddStatus(p.Overdispersion(f))
+			f.AddStatus(p.Averages(f))
+			f.AddStatus(p.BaseNote(f))
 		}
 		if err == nil {
-			f.Say(none)
+			f.AddStatus(none)
 		}
 		return f, err
 	}
@@ -603,10 +603,10 @@ func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each fu
 	return s.state.Read(ctx, func(each func(visit func(name []byte, w kernels.Weight) bool)) {
 		f := s.state.Summary()
 		if m := s.state.Model(); stationary(m) {
-			f.Say(f.PriorNoteOf(learntBy(m, &f), each))
+			f.AddStatus(f.PriorNoteOf(learntBy(m, &f), each))
 		}
-		f.Say(f.CrossNote())
-		f.Say(f.GapNote(s.state.Model()))
+		f.AddStatus(f.CrossNote())
+		f.AddStatus(f.GapNote(s.state.Model()))
 		write(&f, func(visit func(name []byte, w kernels.Weight)) {
 			each(func(name []byte, w kernels.Weight) bool {
 				visit(name, w)
@@ -669,6 +669,6 @@ func (s smoother) Fit(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	out.Fit = r.Fit
-	out.Say(kernels.SkippedNote(out.Skipped))
+	out.AddStatus(kernels.SkippedNote(out.Skipped))
 	return out, nil
 }

@@ -99,10 +99,10 @@ const (
 
 // solveEP runs package ep, by default with a full covariance if weights are few.
 func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error) {
-	if p.Options.Covariance == "diagonal" && p.Meet() {
+	if p.Options.Covariance == "diagonal" && p.HasMultipleWeights() {
 		defer func() {
 			if err == nil {
-				f.Say(kernels.FactorisedNote)
+				f.AddStatus(kernels.FactorisedNote)
 			}
 		}()
 	}
@@ -113,7 +113,7 @@ func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error
 			m.Options.Covariance = "diagonal"
 			defer func() {
 				if err == nil {
-					f.Say(kernels.ManyFactorised(p.P))
+					f.AddStatus(kernels.ManyFactorised(p.P))
 				}
 			}()
 		}
@@ -139,7 +139,7 @@ func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error
 func solveByEP(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	f, err := solveEP(ctx, p)
 	if err == nil && !p.LearnsPrior() && !p.Drifts() {
-		f.Say(f.PriorNote(p.Model))
+		f.AddStatus(f.PriorNote(p.Model))
 	}
 	return f, err
 }
@@ -170,7 +170,7 @@ func solveHMC(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	f, err := hmc.Fit(ctx, known)
 	if err == nil {
 		f.Learnt = around.Learnt
-		f.Say(note)
+		f.AddStatus(note)
 	}
 	return f, err
 }

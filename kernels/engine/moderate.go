@@ -47,7 +47,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		return f, err
 	}
 	if len(p.Correlated) > 0 { // ep does not support correlated priors
-		f.Say(inadequateNote + "predictions are pulled towards the base rate")
+		f.AddStatus(inadequateNote + "predictions are pulled towards the base rate")
 		return f, nil
 	}
 	// Equal rows share one site, instead of one each for a bound that all of them set: ep is near
@@ -67,15 +67,15 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	e, err := epOf(ctx, known)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.Say(fmt.Sprintf(inadequateNote+"predictions are pulled towards the base rate (ep: %v)", err))
+			f.AddStatus(fmt.Sprintf(inadequateNote+"predictions are pulled towards the base rate (ep: %v)", err))
 			err = nil
 		}
 		return f, err
 	}
 	e.Columns, e.Learnt = f.Columns, f.Learnt
-	e.Say(inadequateNote + "solved by ep under the prior variances that laplace learnt")
+	e.AddStatus(inadequateNote + "solved by ep under the prior variances that laplace learnt")
 	if p.LearnsPrior() {
-		e.Say("standard deviations and the log evidence are those under one value of each prior variance, which separated responses hardly determine: ep with prior_variance 'auto' averages over them")
+		e.AddStatus("standard deviations and the log evidence are those under one value of each prior variance, which separated responses hardly determine: ep with prior_variance 'auto' averages over them")
 	}
 	return e, nil
 }
@@ -92,7 +92,7 @@ func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) 
 		return nil, err
 	}
 	e.Learnt = append(kernels.Parameters(f.Learnt), e.Learnt...) // the rest of f.Learnt are its scales; e has its own
-	e.Say(inadequateNote + "solved by ep, which learnt the prior variances")
+	e.AddStatus(inadequateNote + "solved by ep, which learnt the prior variances")
 	return e, nil
 }
 

@@ -139,7 +139,7 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	if len(names) == 0 { // no valid row
 		f := p.Fit("softmax", p.Normal, 0)
 		f.Family, f.Link, f.Beliefs, f.Covariance = kernels.Multinomial, "softmax", nil, kernels.Covariance{}
-		f.Say(kernels.SkippedNote(f.Skipped))
+		f.AddStatus(kernels.SkippedNote(f.Skipped))
 		return &Result{Fit: f}, nil
 	}
 	for i, y := range p.Y {
@@ -148,14 +148,14 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	p, none := weightless(p)
 	f, err := solveClasses(ctx, p, names)
 	return checked(ctx, p.Model, f, err, func() {
-		f.Say(none)
-		f.Say(p.ClassSeparation(f))
+		f.AddStatus(none)
+		f.AddStatus(p.ClassSeparation(f))
 		if none == "" {
-			f.Say(p.ClassBaseNote(f))
+			f.AddStatus(p.ClassBaseNote(f))
 		}
 		if p.Options.Reference == "" && slices.ContainsFunc(p.Offset, func(x float64) bool { return x != 0 }) {
-			f.Say("the offset is the same for all classes, which does not change their probabilities: with reference it is that of all classes but one")
+			f.AddStatus("the offset is the same for all classes, which does not change their probabilities: with reference it is that of all classes but one")
 		}
-		f.Say(c.ScaleNote(f))
+		f.AddStatus(c.ScaleNote(f))
 	})
 }

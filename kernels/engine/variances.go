@@ -68,9 +68,9 @@ func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kerne
 	}
 	f.Iterations += e.Iterations
 	f.Learnt = e.Learnt
-	f.Say(byFactorised)
+	f.AddStatus(byFactorised)
 	if e.Status != "ok" {
-		f.Say(e.Status)
+		f.AddStatus(e.Status)
 	}
 	return f, known, nil
 }
@@ -148,7 +148,7 @@ func solveClasses(ctx context.Context, p *kernels.Problem, names []string) (*ker
 	}
 	f, err := softmax.Fit(ctx, known, names)
 	if err == nil {
-		f.Say(byClass)
+		f.AddStatus(byClass)
 	}
 	return f, err
 }

@@ -64,11 +64,11 @@ type full struct {
 // togetherFrom is the least n p² for which sites are refreshed all at once.
 const togetherFrom = 1e8
 
-// togetherPays reports whether sites are refreshed all at once: if each row is one of many, so
+// refreshesTogether reports whether sites are refreshed all at once: if each row is one of many, so
 // that this hardly takes more sweeps, and a sweep costs far less. Dense rows take the same total
 // time, twice the sweeps at half the time each, and likelihoods that are not log-concave need more
 // sweeps. A run of one sweep is the filter, row by row.
-func (f *full) togetherPays() bool {
+func (f *full) refreshesTogether() bool {
 	o, n, w := &f.p.Options, float64(f.p.N), float64(f.p.P)
 	return !f.dual && f.x == nil && f.p.Lik.Traits().Concave && n >= 8*w && n*w*w >= togetherFrom && kernels.Or(o.Damping, 1) == 1 && o.MaxIter != 1
 }
@@ -98,7 +98,7 @@ func (f *full) reset(p *kernels.Problem) error {
 	if !f.dual {
 		f.x = p.Fill()
 	}
-	f.together, f.sweeps = f.togetherPays(), 0
+	f.together, f.sweeps = f.refreshesTogether(), 0
 	if same {
 		_, err = f.rebuild()
 		return err

@@ -125,7 +125,7 @@ func (l *learner) single(around *mode.Spread, f *kernels.Fit) error {
 		return err
 	}
 	if g.Single(around, variance, l.p.PriorVar) {
-		f.Say(mode.NotAveraged)
+		f.AddStatus(mode.NotAveraged)
 	}
 	return nil
 }

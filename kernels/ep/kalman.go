@@ -110,8 +110,8 @@ func (k *kalman) predict(i int) {
 	}
 }
 
-// see sets h = P x and returns mean and variance of row i's predictor.
-func (k *kalman) see(i int, h []float64) (m, v float64) {
+// predictRow sets h = P x and returns mean and variance of row i's predictor.
+func (k *kalman) predictRow(i int, h []float64) (m, v float64) {
 	clear(h)
 	cols, xs := k.p.Entries(i)
 	for e, j := range cols {
@@ -150,7 +150,7 @@ func (k *kalman) forward(fresh bool, c *change, before func(i int)) error {
 		}
 		k.predict(i)
 		h := k.h.Row(i)
-		m, v := k.see(i, h)
+		m, v := k.predictRow(i, h)
 		k.m[i], k.v[i] = m, v
 		if fresh {
 			if _, err := k.refresh(i, m, v, 1, c); err != nil {

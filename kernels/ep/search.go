@@ -133,9 +133,9 @@ func (l *learner) guessed(f *kernels.Fit) error {
 		return err
 	}
 	if dispersed {
-		f.Say(mode.Guess(l.p, variance, l.p.PriorVar, false, false))
+		f.AddStatus(mode.Guess(l.p, variance, l.p.PriorVar, false, false))
 	} else {
-		f.Say(mode.GuessedShape(l.p, variance, l.p.PriorVar, false))
+		f.AddStatus(mode.GuessedShape(l.p, variance, l.p.PriorVar, false))
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func (m *model) fill(c *column, used map[string]bool) {
 	if c.number {
 		used[c.name] = true
 		c.unit = m.of(c.name)
-		c.stand = m.fit.Stand(c.name, func(feature string) bool { _, ok := m.place[feature]; return ok })
+		c.stand = m.fit.Replacement(c.name, func(feature string) bool { _, ok := m.place[feature]; return ok })
 		return
 	}
 	c.truth = true
@@ -213,7 +213,7 @@ func (m *model) fill(c *column, used map[string]bool) {
 	}
 	c.truth = c.truth && len(c.levels) > 0
 	c.other = m.of(c.name + "=" + neverSeen)
-	c.stand = m.fit.Stand(c.name+"="+neverSeen, nil) // for an interaction with numbers
+	c.stand = m.fit.Replacement(c.name+"="+neverSeen, nil) // for an interaction with numbers
 }
 
 // of is the state of a feature, with its prior if there is no belief about it.

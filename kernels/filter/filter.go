@@ -49,7 +49,7 @@ func New(m *kernels.Model, rule Rule) (*stream.State, error) {
 	if err := option.Check(&m.Options); err != nil {
 		return nil, err
 	}
-	return stream.New(stream.Config{Model: m, Rule: rule, Dear: m.Options.Covariance != "lowrank", Slow: true,
+	return stream.New(stream.Config{Model: m, Rule: rule, Costly: m.Options.Covariance != "lowrank", Slow: true,
 		Form: func(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error) {
 			switch m.Options.Covariance {
 			case "", "full", "lowrank":
@@ -526,8 +526,8 @@ func (s *joint) Rescale(k int, lambda float64) {
 	}
 }
 
-// strain is the squared distance of mean from the prior mean, in prior variances.
-func (s *joint) strain(mean []float64) (sum float64) {
+// priorDistance is the squared distance of mean from the prior mean, in prior variances.
+func (s *joint) priorDistance(mean []float64) (sum float64) {
 	for j, v := range s.restV {
 		d := mean[j] - s.restMu[j]
 		sum += d * (d / v)
@@ -846,7 +846,7 @@ func (p *merged) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, co
 		da[j], db[j] = q.mean[j]-o.mean[j], r.mean[j]-o.mean[j]
 		conflict = max(conflict, math.Abs(da[j]-db[j])/math.Sqrt(va[j]+vb[j]))
 	}
-	strain := p.s.strain(q.mean) + p.s.strain(r.mean) - p.s.strain(o.mean)
+	strain := p.s.priorDistance(q.mean) + p.s.priorDistance(r.mean) - p.s.priorDistance(o.mean)
 	d, logC, apart, err := q.cov.merge(r.cov, o.cov, da, db)
 	if err != nil {
 		return 0, 0, 0, err
@@ -855,7 +855,7 @@ func (p *merged) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, co
 		q.mean[j] = o.mean[j] + d[j]
 	}
 	// less the part of the distance from the prior
-	return logZ + logC, apart + strain - p.s.strain(q.mean), conflict, nil
+	return logZ + logC, apart + strain - p.s.priorDistance(q.mean), conflict, nil
 }
 
 // Done implements stream.Product.

@@ -498,7 +498,7 @@ func (l *lowRank) recast(ratio, shift []float64, to int) {
 		l.s[to] = rest
 		l.r++
 	}
-	l.turn(ratio, shift, to)
+	l.transform(ratio, shift, to)
 	l.refactor()
 }
 
@@ -551,8 +551,8 @@ func (l *lowRank) variance(cols []int32, x []float64, to int) float64 {
 	return l.predict(cols, x)
 }
 
-// turn transforms W, and the diagonal weight by weight, to other coordinates.
-func (l *lowRank) turn(ratio, shift []float64, to int) {
+// transform transforms W, and the diagonal weight by weight, to other coordinates.
+func (l *lowRank) transform(ratio, shift []float64, to int) {
 	l.diag = nil
 	for j, r := range ratio {
 		row := l.row(j)
@@ -579,7 +579,7 @@ func (l *lowRank) restore(mean, ratio, shift []float64, to int, restMu, restV []
 	if to >= 0 {
 		moved[to] += dense.Dot(shift, mean)
 	}
-	l.turn(ratio, shift, to)
+	l.transform(ratio, shift, to)
 	for j, r := range ratio {
 		if to >= 0 {
 			nu[j] -= shift[j] * nu[to]

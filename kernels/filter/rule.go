@@ -25,13 +25,13 @@ func stepLimit(l lik.Likelihood) float64 {
 
 // linearised is the update by a score and an information h >= 0, both at one point: the belief
 // times exp(score (s-m) - h (s-m)²/2).
-func linearised(score, h, v, limit float64) (t lik.Tilted, held stream.Held) {
+func linearised(score, h, v, limit float64) (t lik.Tilted, held stream.StepLimit) {
 	t.Ratio = 1 / (1 + h*v)
 	t.Alpha = score * t.Ratio
 	t.Beta = h * t.Ratio
 	if step := math.Abs(v * t.Alpha); step > limit {
 		t.Alpha *= limit / step
-		held = stream.Cut
+		held = stream.Shortened
 	}
 	return t, held
 }
@@ -61,13 +61,13 @@ type newton struct {
 	limit float64
 }
 
-func (r newton) Tilt(o lik.Obs, m, v float64) (lik.Tilted, stream.Held) {
+func (r newton) Tilt(o lik.Obs, m, v float64) (lik.Tilted, stream.StepLimit) {
 	_, d1, d2 := r.LogLik(o, m)
 	t, held := linearised(d1, math.Max(-d2, 0), v, r.limit)
 	t.LogZ = r.Moments(o, m, v).LogZ
-	if sd := math.Sqrt(v * t.Ratio); v*math.Abs(t.Alpha) > sd && held == stream.Free {
+	if sd := math.Sqrt(v * t.Ratio); v*math.Abs(t.Alpha) > sd && held == stream.Unlimited {
 		if _, left, _ := r.LogLik(o, m+v*t.Alpha); math.Abs(left-t.Alpha)*sd > stream.MaxLeft {
-			held = stream.Sure
+			held = stream.TooCertain
 		}
 	}
 	return t, held
@@ -110,7 +110,7 @@ func lambda(xi float64) float64 {
 	return math.Min(math.Tanh(0.5*xi)/(4*xi), 0.125)
 }
 
-func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held) {
+func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.StepLimit) {
 	n := kernels.Or(o.Trials, 1)
 	base, _, _ := r.LogLik(o, 0) // w log C(N, y) - N w log 2
 	kappa := o.Weight * (o.Y - 0.5*n)
@@ -132,7 +132,7 @@ func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held)
 	// log σ(ξ) - ξ/2 + λξ² + log 2, how far the bound at 0 exceeds that of σ
 	top := math.Ln2 - math.Log1p(math.Exp(-xi)) - 0.5*xi + 0.5*h*xi*xi/n
 	t.LogZ = base + n*top + 0.5*(math.Log(t.Ratio)+((2*m+v*kappa)*kappa-h*m*m)*t.Ratio)
-	return t, stream.Free
+	return t, stream.Unlimited
 }
 
 // EKF is the extended Kalman filter on the response: f = g'(m) x, e = y - g(m),
@@ -276,7 +276,7 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 	return t
 }
 
-func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held) {
+func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.StepLimit) {
 	l := k.at(o, m, v)
 	den := 1 + l.h*v
 	if k.second {
@@ -290,7 +290,7 @@ func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held) {
 		t.LogZ = -0.5 * (math.Log(2*math.Pi) + l.logR + math.Log(den) + math.Max(sq, 0)/den)
 		if step := math.Abs(v * t.Alpha); step > k.limit {
 			t.Alpha *= k.limit / step
-			held = stream.Cut
+			held = stream.Shortened
 		}
 		return t, held
 	}
@@ -324,5 +324,5 @@ func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held) {
 	}
 	t.Ratio = 1 / (1 + l.h*v)
 	t.Alpha, t.Beta, t.LogZ = a, l.h*t.Ratio, logZ
-	return t, stream.Free
+	return t, stream.Unlimited
 }

@@ -273,7 +273,7 @@ func (s *sampling) run() error {
 	for _, c := range s.made {
 		s.draws = append(s.draws, c.draws.Slice(0, n, 0, p))
 	}
-	s.visits()
+	s.countByMode()
 	s.evid = bridge(s.model, s.draws, rand.New(rand.NewPCG(s.seed, bridgeStream)), s.stop)
 	return nil
 }
@@ -292,7 +292,7 @@ func (s *sampling) chain(number uint64) *chain {
 	if c.err = s.begin(t, s.startOf(int(number)-1), rng, u, z); c.err != nil {
 		return c
 	}
-	t.guess()
+	t.guessStepSize()
 	step := newStepper(t.eps)
 	first, ends := windows(s.warmup)
 	seen := newSpread(p, v.metric.full())
@@ -335,7 +335,7 @@ func (s *sampling) chain(number uint64) *chain {
 				seen.reset()
 				v.metric.from(u, s.centre, z)
 				t.move(u)
-				t.guess()
+				t.guessStepSize()
 				step = newStepper(t.eps)
 			}
 		}
@@ -514,7 +514,7 @@ const apartNote = "; covariances are not kept of more than %d weights, nor of as
 
 // noCovarianceNote returns apartNote if it applies: g is over the sampled coordinates.
 func (s *sampling) noCovarianceNote(g *gauss.Normal) string {
-	if g.Form != gauss.Diagonal || !s.of.Meet() {
+	if g.Form != gauss.Diagonal || !s.of.HasMultipleWeights() {
 		return ""
 	}
 	return fmt.Sprintf(apartNote, FullCovariance)

@@ -677,7 +677,7 @@ func BenchmarkLeapfrog(b *testing.B) {
 		b.Run(fmt.Sprintf("n=%d/p=%d/fill=%v", c.n, c.p, c.fill), func(b *testing.B) {
 			s := newSampler(mod.view(one, make([]float64, p.P)), p.P, rng, nil)
 			s.move(make([]float64, p.P))
-			s.kick()
+			s.drawMomentum()
 			b.ReportAllocs()
 			for b.Loop() {
 				s.leapfrog(&s.now, 1e-6)

@@ -79,8 +79,8 @@ func (s *sampling) startOf(k int) *peak {
 	return s.peaks[0]
 }
 
-// visits counts the draws by their nearest mode.
-func (s *sampling) visits() {
+// countByMode counts the draws by their nearest mode.
+func (s *sampling) countByMode() {
 	if len(s.peaks) == 0 {
 		return
 	}

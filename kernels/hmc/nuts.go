@@ -94,7 +94,8 @@ func (s *sampler) move(u []float64) {
 	s.now.logp = s.at(s.now.u, s.now.g)
 }
 
-func (s *sampler) kick() {
+// drawMomentum draws the momentum p ~ N(0, I).
+func (s *sampler) drawMomentum() {
 	for i := range s.now.p {
 		s.now.p[i] = s.rng.NormFloat64()
 	}
@@ -108,12 +109,12 @@ func (s *sampler) leapfrog(z *point, eps float64) {
 	dense.Axpy(eps/2, z.g, z.p)
 }
 
-// guess sets a step size at which a first step is accepted with probability about 80 %.
-func (s *sampler) guess() {
+// guessStepSize sets a step size at which a first step is accepted with probability about 80 %.
+func (s *sampler) guessStepSize() {
 	z := &s.ends[0]
 	dir := 0.0
 	for range 60 {
-		s.kick()
+		s.drawMomentum()
 		z.set(&s.now)
 		h0 := z.energy()
 		s.leapfrog(z, s.eps)
@@ -131,7 +132,7 @@ func (s *sampler) guess() {
 
 // next draws the next state.
 func (s *sampler) next() {
-	s.kick()
+	s.drawMomentum()
 	s.h0 = s.now.energy()
 	s.steps, s.sumAccept, s.divergent, s.depth = 0, 0, false, 0
 	s.ends[0].set(&s.now)

@@ -497,15 +497,15 @@ func (a *arrow) complement() bool {
 // logDet returns log |I + Σ0 H|.
 func (a *arrow) logDet() float64 { return dense.LogDet(a.b) + a.det }
 
-// turn sets dst = R u for leaf k, dst by column; turnT sets dst = Rᵀ g, g by column.
-func (a *arrow) turn(k int, dst, u []float64) {
+// mulR sets dst = R u for leaf k, dst by column; mulRT sets dst = Rᵀ g, g by column.
+func (a *arrow) mulR(k int, dst, u []float64) {
 	q := a.wide
 	for i, j := range a.split.leaf[k*q : (k+1)*q] {
 		dst[j] = dense.Dot(a.r[(k*q+i)*q+i:(k*q+i+1)*q], u[i:])
 	}
 }
 
-func (a *arrow) turnT(k int, dst, g []float64) {
+func (a *arrow) mulRT(k int, dst, g []float64) {
 	q := a.wide
 	clear(dst)
 	for i, j := range a.split.leaf[k*q : (k+1)*q] {
@@ -531,7 +531,7 @@ func (a *arrow) solve(dst, g []float64) {
 	for k := range all {
 		a.Stop.Row(k)
 		f := f[k*q : (k+1)*q]
-		a.turnT(k, f, g)
+		a.mulRT(k, f, g)
 		for r, x := range f {
 			col, c := a.e.Entries(k*q + r)
 			for e, b := range col {
@@ -549,7 +549,7 @@ func (a *arrow) solve(dst, g []float64) {
 				f[r] -= c[e] * a.u[b]
 			}
 		}
-		a.turn(k, dst, f)
+		a.mulR(k, dst, f)
 	}
 }
 

@@ -43,18 +43,18 @@ type learner struct {
 	costlyEvidence    bool // the evidence is expensive
 	costlyFactor      bool // or its factorisation is
 
-	at           *evidence    // the latest
-	currentTheta []float64    // the θ set last
-	w, a         []float64    // where the search for the mode starts, as weights or in row space
-	drift        *drift       // how w moves with θ; nil if that is not followed
-	pass         *newtonStep  // replaces the rows; may be nil
-	coarse       bool         // integrate sums over no grid
-	fixed        bool         // Curvature is computed, with the curvature of the rows held fixed
-	plain        bool         // integrate has not averaged over variances, and that matters
-	rough        bool         // the first modes need not be exact: see ease
-	risen        *rise        // the latest result of Slope
-	rising       bool         // the evidence has no maximum nearby: only a prior on the learnt numbers gives one
-	rooms        [3][]float64 // of room
+	at           *evidence      // the latest
+	currentTheta []float64      // the θ set last
+	w, a         []float64      // where the search for the mode starts, as weights or in row space
+	drift        *drift         // how w moves with θ; nil if that is not followed
+	pass         *newtonStep    // replaces the rows; may be nil
+	coarse       bool           // integrate sums over no grid
+	fixed        bool           // Curvature is computed, with the curvature of the rows held fixed
+	plain        bool           // integrate has not averaged over variances, and that matters
+	rough        bool           // the first modes need not be exact: see ease
+	risen        *evidenceSlope // the latest result of Slope
+	rising       bool           // the evidence has no maximum nearby: only a prior on the learnt numbers gives one
+	rooms        [3][]float64   // of room
 }
 
 // room returns one of the vectors of slope, with a number for each row, whatever it contains.
@@ -320,8 +320,8 @@ func (d *drift) to(theta, w []float64, tol float64) []float64 {
 	return move
 }
 
-// rise is the slope of an evidence, with the scales that turn it into steps.
-type rise struct {
+// evidenceSlope is the slope of an evidence, with the scales that turn it into steps.
+type evidenceSlope struct {
 	of       *evidence
 	g, scale []float64
 }
@@ -334,7 +334,7 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 		if g, scale, err = h.slope(h.at); err != nil {
 			return nil, nil, err
 		}
-		h.risen = &rise{h.at, g, scale}
+		h.risen = &evidenceSlope{h.at, g, scale}
 		h.ease()
 	}
 	return slices.Clone(h.risen.g), slices.Clone(h.risen.scale), nil

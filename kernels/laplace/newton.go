@@ -446,7 +446,7 @@ func (s *search) direction() (slope float64, err error) {
 		}
 		s.solve(s.du, s.grad)
 	}
-	if s.once.waits() {
+	if s.once.isDeferred() {
 		s.once.due = true
 	} else if s.sums == nil {
 		s.toEta(s.dEta, s.du)

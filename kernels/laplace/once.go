@@ -35,8 +35,8 @@ func newOnce(d *kernels.Problem, l lik.Likelihood) *singleRead {
 		slopes: d.Matrix(parts, d.P), logLiks: make([]float64, parts)}
 }
 
-// waits reports whether computing a direction's change of the predictors waits until it is tried.
-func (n *singleRead) waits() bool {
+// isDeferred reports whether computing a direction's change of the predictors waits until it is tried.
+func (n *singleRead) isDeferred() bool {
 	if n == nil {
 		return false
 	}

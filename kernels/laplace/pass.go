@@ -42,7 +42,7 @@ const maxPassWeights = 5000
 type Pass struct {
 	head
 	dict    kernels.Dict
-	counted kernels.Counted
+	counted kernels.ColumnCounts
 	totals  kernels.Totals // Columns are those of counted
 
 	logLik  float64
@@ -310,7 +310,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 			return err
 		}
 	} else {
-		b.Turn()
+		b.Transpose()
 		if err := s.byRow(halt, b); err != nil {
 			return err
 		}

@@ -185,9 +185,9 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	if err := h.parameters(f, around); err != nil {
 		return nil, err
 	}
-	f.Say(note)
+	f.AddStatus(note)
 	if f.Converged = converged; converged && !n.sites && q.Lik.Traits().Binary && -n.logLik < min(float64(q.P), nearlyNone*w) {
-		f.Say(separated)
+		f.AddStatus(separated)
 	}
 	if !converged {
 		if apart != "" {

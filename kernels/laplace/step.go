@@ -87,7 +87,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 		return nil, fmt.Errorf("%d weights; allowed without keeping the rows: up to %d", q.P, maxPassWeights)
 	}
 	n := &newtonStep{Pass: s, q: q, std: std, dict: &d, fill: fill}
-	n.turn()
+	n.transform()
 	f, err := n.fit()
 	if err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 		return nil, err
 	}
 	out = &Step{Fit: f, Distance: n.distance, LogPosterior: n.height - t.Weight*math.Log(std.Response())}
-	f.Say(kernels.SkippedNote(f.Skipped))
+	f.AddStatus(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
-		f.Say(s.scaleNote(f, m, &d))
-		f.Say(f.CrossNote())
-		f.Say(f.GapNote(m))
-		f.Say(s.pearson.Note(m.Lik, 0))
+		f.AddStatus(s.scaleNote(f, m, &d))
+		f.AddStatus(f.CrossNote())
+		f.AddStatus(f.GapNote(m))
+		f.AddStatus(s.pearson.Note(m.Lik, 0))
 		if !m.LearnsPrior() {
-			f.Say(f.PriorNote(m))
+			f.AddStatus(f.PriorNote(m))
 		}
 	}
 	return out, f.Check()
@@ -173,8 +173,8 @@ func (n *newtonStep) mix(col int) mix {
 	return m
 }
 
-// turn transforms point, slope and curvature to the columns of the problem.
-func (n *newtonStep) turn() {
+// transform transforms point, slope and curvature to the columns of the problem.
+func (n *newtonStep) transform() {
 	p, d := n.q.P, len(n.at)
 	mixes := make([]mix, p)
 	half := n.q.Matrix(p, d) // mixed rows of the curvature

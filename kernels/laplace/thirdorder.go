@@ -66,7 +66,7 @@ func (h *learner) thirdOrder(bl *belief, ev *evidence) (out *belief, note string
 		return bl, ""
 	}
 	if h.tied != nil {
-		h.tied.turn(lag)
+		h.tied.transform(lag)
 	}
 	moved := *bl
 	moved.build = sync.OnceValues(func() (*gauss.Normal, error) {
@@ -82,12 +82,12 @@ func (h *learner) thirdOrder(bl *belief, ev *evidence) (out *belief, note string
 	return &moved, ""
 }
 
-// turn transforms weights v of the search to those of the fit, in place.
-func (t *tied) turn(v []float64) {
+// transform transforms weights v of the search to those of the fit, in place.
+func (t *tied) transform(v []float64) {
 	for _, s := range t.of {
 		a := s.matrix()
 		for _, cols := range s.Levels {
-			s.turn(a, cols, func(j int) []float64 { return v[j : j+1] })
+			s.transform(a, cols, func(j int) []float64 { return v[j : j+1] })
 		}
 	}
 }

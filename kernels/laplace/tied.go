@@ -400,8 +400,8 @@ func (s *tie) matrix() []float64 {
 	return a
 }
 
-// turn transforms rows of v to rows of w, a = T U; row returns that of a column.
-func (s *tie) turn(a []float64, cols []int, row func(j int) []float64) {
+// transform transforms rows of v to rows of w, a = T U; row returns that of a column.
+func (s *tie) transform(a []float64, cols []int, row func(j int) []float64) {
 	q := len(cols)
 	old := make([][]float64, q)
 	for i, j := range cols {
@@ -438,8 +438,8 @@ func (t *tied) weights(g *gauss.Normal) *gauss.Normal {
 		}
 		a := s.matrix()
 		for _, cols := range s.Levels {
-			s.turn(a, cols, func(j int) []float64 { return mean[j : j+1] })
-			s.turn(a, cols, func(j int) []float64 { return l.Row(at(j)) })
+			s.transform(a, cols, func(j int) []float64 { return mean[j : j+1] })
+			s.transform(a, cols, func(j int) []float64 { return l.Row(at(j)) })
 			most := 0
 			for _, j := range cols {
 				most = max(most, at(j))
@@ -482,12 +482,12 @@ func (s *tie) leaves(mean []float64, h *dense.Matrix, own []float64) []float64 {
 	a := s.matrix()
 	mean = slices.Clone(mean)
 	for k, cols := range s.Levels {
-		s.turn(a, cols, func(j int) []float64 { return mean[j : j+1] })
+		s.transform(a, cols, func(j int) []float64 { return mean[j : j+1] })
 		place := make(map[int]int, q)
 		for i, j := range cols {
 			place[j] = k*q + i
 		}
-		s.turn(a, cols, func(j int) []float64 { return h.Row(place[j]) })
+		s.transform(a, cols, func(j int) []float64 { return h.Row(place[j]) })
 		c := own[k*q*q : (k+1)*q*q]
 		sandwich(c, a, slices.Clone(c), q)
 	}

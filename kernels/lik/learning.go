@@ -21,7 +21,7 @@ import (
 //
 // A weight that drifts (Drift) has a variance that does not scale with D: v is then more than D
 // implies, and rows that mostly reveal their drift would change a D that began too small only by
-// fractions of itself. The same holds for factorised weights that a row ties (Loosen), whose v falls
+// fractions of itself. The same holds for factorised weights that a row ties (Relax), whose v falls
 // by a fraction of itself from row to row, however small D is. Then rows teach by Fisher scoring of
 // their density N(e; 0, S), S = v + D,
 //
@@ -36,19 +36,19 @@ import (
 // likelihoods it changes with Learn: each filter has its own, and Clone makes another.
 type Learning struct {
 	gaussian
-	// Dear means that converting beliefs to another D costs O(p³): that is done less often.
-	Dear bool
+	// Costly means that converting beliefs to another D costs O(p³): that is done less often.
+	Costly bool
 	// Drift means that predictors have a variance that D does not scale, from drift or from ties
 	// that the beliefs do not keep.
 	Drift bool
 	// Steps means that beliefs follow only single steps of D, not the sum of smaller ones: for weights
 	// that drift, rows count by the noise of their time, and if rows are absorbed only approximately
-	// (see Doubt) the effect of the approximation on D would feed back. Beliefs that do not follow D at
+	// (see RaiseDispersion) the effect of the approximation on D would feed back. Beliefs that do not follow D at
 	// all, and streams that began so, have it, too.
 	Steps   bool
 	due     bool // the latest row reached another multiple of the number of weights determined
-	loose   bool // by ties (Loosen)
-	doubted bool // rows that tied weights taught D without Loosen (Question)
+	loose   bool // by ties (Relax)
+	doubted bool // rows that tied weights taught D without Relax (MarkUncertain)
 
 	rows  float64 // by weight, those of the start included
 	rows0 float64 // at the start
@@ -121,12 +121,12 @@ const (
 	LeastNoise = 0.125
 )
 
-// Doubt raises D to share of v before a row, whose predictor has variance v, that a filter can only
+// RaiseDispersion raises D to share of v before a row, whose predictor has variance v, that a filter can only
 // absorb approximately. While nearly as many weights are determined as rows came, D is a guess, and if
 // it is far too small rows count as exact: the error of the approximation then stays forever. The same
 // holds for rows by weight: light ones that determine more than they bring teach no D, and a heavy one
 // after them would teach all of it. It returns λ as Learn does.
-func (g *Learning) Doubt(o Obs, v, share, rows float64, known int64) float64 {
+func (g *Learning) RaiseDispersion(o Obs, v, share, rows float64, known int64) float64 {
 	least, n := share*v*o.Weight, math.Min(rows, g.rows)
 	if g.Drift || n-float64(known)/determined >= spared*n || !(least > 2*g.dispersion) {
 		return 1
@@ -135,9 +135,9 @@ func (g *Learning) Doubt(o Obs, v, share, rows float64, known int64) float64 {
 	return g.set(least, known)
 }
 
-// Loosen continues as with Drift, from what the rows so far have taught. v is the variance of the next
+// Relax continues as with Drift, from what the rows so far have taught. v is the variance of the next
 // predictor: a doubted D below LeastNoise of it is learnt anew.
-func (g *Learning) Loosen(known int64, v float64) {
+func (g *Learning) Relax(known int64, v float64) {
 	if g.loose {
 		return
 	}
@@ -150,9 +150,9 @@ func (g *Learning) Loosen(known int64, v float64) {
 	g.Drift, g.loose = true, true
 }
 
-// Question marks a continued fit in which rows that tied weights taught D without Loosen, as in former
+// MarkUncertain marks a continued fit in which rows that tied weights taught D without Relax, as in former
 // versions: D may be far too small then.
-func (g *Learning) Question() { g.doubted = true }
+func (g *Learning) MarkUncertain() { g.doubted = true }
 
 // LogZ returns the log predictive density of a row whose predictor is N(m, v), with D integrated
 // out: Student's t with ν degrees of freedom (at least 1), the normal density as ν grows; for a
@@ -283,7 +283,7 @@ func (g *Learning) set(d float64, known int64) float64 {
 	}
 	g.dispersion = d
 	least := leastChange
-	if g.Dear && !g.due {
+	if g.Costly && !g.due {
 		least = math.Max(least, 1+dear*float64(known)/determined)
 	}
 	if ratio < least && ratio > 1/least {
@@ -399,9 +399,9 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	a, b := g.freedom(known[0]), o.freedom(known[1])
 	start := g.rows0 - float64(known[2])/determined
 	if g.Drift || o.Drift {
-		g.Loosen(known[0], 0)
+		g.Relax(known[0], 0)
 		o = o.Clone()
-		o.Loosen(known[1], 0)
+		o.Relax(known[1], 0)
 		g.pool(o)
 		return [3]float64{1, 1, 1}
 	}

@@ -20,12 +20,12 @@ import (
 //
 // Without it counts that vary more than their distribution allows look like drifting rates.
 type Overdispersion struct {
-	logSize       float64
-	rows, info    float64 // info is Σ i
-	past          float64 // number of earlier rows, of which no more is known
-	begun, told   float64 // earlier rows, and their info, if known
-	ratio, square float64 // sums of (y-M)²/Var y under Poisson and of its square
-	far           OneStep
+	logSize                  float64
+	rows, info               float64 // info is Σ i
+	past                     float64 // number of earlier rows, of which no more is known
+	earlierRows, earlierInfo float64 // earlier rows, and their info, if known
+	ratio, square            float64 // sums of (y-M)²/Var y under Poisson and of its square
+	far                      OneStep
 }
 
 // FirstShape is the initial information about log r: a standard deviation of 1.5.
@@ -66,7 +66,7 @@ func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 	d.logSize = math.Min(math.Max(d.logSize+math.Min(math.Max(step, -1), 1), math.Log(MinShape)), math.Log(mostSize))
 	if each > 0 { // rescale the information to the present size
 		by := d.expected(m, v) / each
-		d.info, d.told = d.info*by, d.told*by
+		d.info, d.earlierInfo = d.info*by, d.earlierInfo*by
 	}
 	return t.LogZ
 }
@@ -311,16 +311,16 @@ func IsOverdispersionNote(sentence string) bool {
 
 // Merge adds what o learnt from the same start.
 func (d *Overdispersion) Merge(o *Overdispersion) {
-	if o.rows == o.begun {
+	if o.rows == o.earlierRows {
 		return
 	}
 	mine := firstInfo
 	if d.rows > 0 {
 		mine = d.known()
 	}
-	info := o.info - o.told
+	info := o.info - o.earlierInfo
 	d.logSize = (mine*d.logSize + info*o.logSize) / (mine + info)
-	d.rows += o.rows - o.begun
+	d.rows += o.rows - o.earlierRows
 	d.info += info
 	d.ratio += o.ratio
 	d.square += o.square
@@ -333,8 +333,8 @@ func (d *Overdispersion) State() (logSize, info, rows float64) { return d.logSiz
 
 // Resume continues where a run with this State ended.
 func (d *Overdispersion) Resume(logSize, info, rows float64) {
-	d.logSize, d.info, d.told = math.Min(math.Max(logSize, math.Log(MinShape)), math.Log(mostSize)), info, info
-	d.rows, d.begun, d.past = rows, rows, 0
+	d.logSize, d.info, d.earlierInfo = math.Min(math.Max(logSize, math.Log(MinShape)), math.Log(mostSize)), info, info
+	d.rows, d.earlierRows, d.past = rows, rows, 0
 }
 
 // Clone returns an independent copy.

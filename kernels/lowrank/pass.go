@@ -39,7 +39,7 @@ type Pass struct {
 	head
 	stage   int
 	dict    kernels.Dict
-	counted kernels.Counted
+	counted kernels.ColumnCounts
 	totals  kernels.Totals // Columns are those of counted
 
 	// Results of the previous passes, by feature number if by feature.
@@ -361,7 +361,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 	if known := s.dirs.Rows; s.dict.Len() > known {
 		return fmt.Errorf("feature %q is new: the pass before did not meet it; passes take the same rows", s.dict.Name(uint32(known)))
 	}
-	b.Turn()
+	b.Transpose()
 	excess := lik.PearsonOf(s.model.Lik)
 	for i := range n {
 		halt.Check() // a row can take a million products
@@ -480,7 +480,7 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 		return err
 	}
 	var ids []uint32
-	err = stop.Leave(ctx, s.dict.Len()+src.dict.Len() >= manyNames, func() (err error) {
+	err = stop.Run(ctx, s.dict.Len()+src.dict.Len() >= manyNames, func() (err error) {
 		ids, err = s.dict.Merge(&src.dict)
 		return err
 	})

@@ -336,11 +336,11 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 	if err != nil {
 		return nil, 0, err
 	}
-	f.Say(kernels.SkippedNote(f.Skipped))
+	f.AddStatus(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
-		f.Say(s.pearson.Note(m.Lik, 0))
-		f.Say(f.CrossNote())
-		f.Say(f.GapNote(m))
+		f.AddStatus(s.pearson.Note(m.Lik, 0))
+		f.AddStatus(f.CrossNote())
+		f.AddStatus(f.GapNote(m))
 	}
 	return f, distance, f.Check()
 }
@@ -403,9 +403,9 @@ func (p *passProblem) fit() (f *kernels.Fit, distance float64, err error) {
 		f.Status = n.r.rankNote()
 		switch {
 		case n.r.rounded > 0:
-			f.Say(fmt.Sprintf("%d variances are held at 1e-13 of the prior's, the limit of rounding", n.r.rounded))
+			f.AddStatus(fmt.Sprintf("%d variances are held at 1e-13 of the prior's, the limit of rounding", n.r.rounded))
 		case held > 0:
-			f.Say(fmt.Sprintf("the variance of %d directions is held at the prior's", held))
+			f.AddStatus(fmt.Sprintf("the variance of %d directions is held at the prior's", held))
 		}
 	}
 	return f, distance, nil

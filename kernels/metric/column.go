@@ -18,19 +18,19 @@ type Column struct {
 // RareRows is the number of rows below which a level is rare.
 const RareRows = 5
 
-// Doubt is a problem to consider about a column.
-type Doubt int
+// Warning is a problem to consider about a column.
+type Warning int
 
 // The doubts; each except MostlyMissing applies to numbers or to levels only.
 const (
-	MostlyMissing  Doubt = iota // more than a fifth of the rows lack it
-	Constant                    // it does not vary
-	FarScalePrior               // far from unit scale, though its prior is per unit
-	FarScale                    // far from unit scale
-	FarMean                     // far from 0 relative to its standard deviation
-	CountsRows                  // it numbers the rows
-	LevelPerRow                 // nearly as many levels as rows
-	MostLevelsRare              // more than half of them
+	MostlyMissing  Warning = iota // more than a fifth of the rows lack it
+	Constant                      // it does not vary
+	FarScalePrior                 // far from unit scale, though its prior is per unit
+	FarScale                      // far from unit scale
+	FarMean                       // far from 0 relative to its standard deviation
+	CountsRows                    // it numbers the rows
+	LevelPerRow                   // nearly as many levels as rows
+	MostLevelsRare                // more than half of them
 )
 
 const (
@@ -40,8 +40,8 @@ const (
 	manyLevels   = 20  // fewer do not make an identifier
 )
 
-// Doubts returns the doubts about c.
-func (c Column) Doubts() (out []Doubt) {
+// Warnings returns the warnings about c.
+func (c Column) Warnings() (out []Warning) {
 	if all := float64(c.Rows + c.Missing); float64(c.Missing) > oftenMissing*all {
 		out = append(out, MostlyMissing)
 	}
@@ -62,9 +62,9 @@ func (c Column) Doubts() (out []Doubt) {
 }
 
 // scale are the doubts about a number's mean and standard deviation.
-func (c Column) scale() (out []Doubt) {
+func (c Column) scale() (out []Warning) {
 	if c.SD == 0 {
-		return []Doubt{Constant}
+		return []Warning{Constant}
 	}
 	if c.SD >= farScale || c.SD <= 1/farScale {
 		if c.PerUnit {

@@ -16,28 +16,28 @@ func TestDoubts(t *testing.T) {
 	counting.Counting = true
 	for _, c := range []struct {
 		Column
-		want []Doubt
+		want []Warning
 	}{
 		{number(3, 2), nil},
-		{number(0, 0), []Doubt{Constant}},
-		{number(1e9, 1e3), []Doubt{FarScale, FarMean}},
+		{number(0, 0), []Warning{Constant}},
+		{number(1e9, 1e3), []Warning{FarScale, FarMean}},
 		{number(0, 999), nil},
-		{number(0, 1e-3), []Doubt{FarScale}},
-		{perUnit, []Doubt{FarScalePrior}},
-		{number(2024, 1.1), []Doubt{FarMean}},
+		{number(0, 1e-3), []Warning{FarScale}},
+		{perUnit, []Warning{FarScalePrior}},
+		{number(2024, 1.1), []Warning{FarMean}},
 		{number(1024, 1.1), nil},
-		{counting, []Doubt{CountsRows}},
+		{counting, []Warning{CountsRows}},
 		{Column{Rows: 80, Missing: 20, Number: true}, nil},
-		{Column{Rows: 79, Missing: 21, Number: true}, []Doubt{MostlyMissing}},
+		{Column{Rows: 79, Missing: 21, Number: true}, []Warning{MostlyMissing}},
 		{Column{}, nil},
-		{Column{Levels: 1, Counted: 50}, []Doubt{Constant}},
+		{Column{Levels: 1, Counted: 50}, []Warning{Constant}},
 		{Column{Levels: 20, Rare: 20, Counted: 20}, nil},
-		{Column{Levels: 21, Rare: 21, Counted: 41}, []Doubt{LevelPerRow}},
-		{Column{Levels: 21, Rare: 11, Counted: 42}, []Doubt{MostLevelsRare}},
+		{Column{Levels: 21, Rare: 21, Counted: 41}, []Warning{LevelPerRow}},
+		{Column{Levels: 21, Rare: 11, Counted: 42}, []Warning{MostLevelsRare}},
 		{Column{Levels: 22, Rare: 11, Counted: 44}, nil},
-		{Column{Rows: 1, Missing: 1, Levels: 1, Counted: 1}, []Doubt{MostlyMissing, Constant}},
+		{Column{Rows: 1, Missing: 1, Levels: 1, Counted: 1}, []Warning{MostlyMissing, Constant}},
 	} {
-		if got := c.Doubts(); !slices.Equal(got, c.want) {
+		if got := c.Warnings(); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.Column, got, c.want)
 		}
 	}

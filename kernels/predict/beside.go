@@ -173,9 +173,9 @@ func (b LearntParameters) studentised(l lik.Likelihood) (lik.Dispersed, bool) {
 	return d, ok && b.Freedom > 1 && l.Traits().Gaussian
 }
 
-// Held reports whether a dispersion or shape was learnt over which densities under l are not
+// NotAveraged reports whether a dispersion or shape was learnt over which densities under l are not
 // averaged: those of studentt, and of gaussian responses with a link other than identity.
-func (b LearntParameters) Held(l lik.Likelihood) bool {
+func (b LearntParameters) NotAveraged(l lik.Likelihood) bool {
 	_, ok := l.(lik.Dispersed)
 	return ok && !l.Traits().Gaussian && (b.Freedom > 0 || b.Shape > 0)
 }

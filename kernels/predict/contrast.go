@@ -319,7 +319,7 @@ func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 		return 0.5 * w // responses that are equal in double precision
 	}
 	if side := math.Copysign(1, lo.x); side*lo.x > sure && side*hi.x > sure {
-		if turn, ok := c.turn(lo, hi, side, sure); ok {
+		if turn, ok := c.extremum(lo, hi, side, sure); ok {
 			return c.cell(lo, turn, depth-1) + c.cell(turn, hi, depth-1)
 		}
 		return w * (0.5 + 0.5*side)
@@ -345,9 +345,9 @@ func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 // clamped is x within the range that matters.
 func clamped(x float64) float64 { return min(max(x, -8), 8) }
 
-// turn is a point between lo and hi, both clearly on one side of 0, where x is closer to 0: x falls
+// extremum is a point between lo and hi, both clearly on one side of 0, where x is closer to 0: x falls
 // at one end and rises at the other, and its extremum is sought by bisection.
-func (c *curve) turn(lo, hi onCurve, side, sure float64) (onCurve, bool) {
+func (c *curve) extremum(lo, hi onCurve, side, sure float64) (onCurve, bool) {
 	if !(side*c.slope(lo) < 0 && side*c.slope(hi) > 0) {
 		return onCurve{}, false
 	}

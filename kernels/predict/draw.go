@@ -131,7 +131,7 @@ func (d *Draw) Set(seed, draw uint64) {
 			d.u[j] = d.key.hashed(blockNames + uint64(j))
 			d.inner[j] = a.Mean(j) + dense.Dot(a.Root(j), d.u[:j+1])
 		}
-		d.unit = a.Original(d.block, d.inner)
+		d.unit = a.OriginalUnits(d.block, d.inner)
 		return
 	}
 	if r := d.s.square; r != nil && r.H != nil {

@@ -111,7 +111,7 @@ func (n *Names) Entries(f *kernels.Fit, b *kernels.Batch, i int) ([]uint32, []fl
 		}
 		n.xs[k] = 0
 		if !void {
-			n.xs[k] = f.Stand(string(n.dict.Name(fs[k])), func(feature string) bool {
+			n.xs[k] = f.Replacement(string(n.dict.Name(fs[k])), func(feature string) bool {
 				id, ok := n.dict.Find(feature)
 				return ok && n.Belief(id) >= 0
 			})

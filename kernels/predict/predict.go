@@ -175,7 +175,7 @@ type Scorer struct {
 	val        []float64
 	unknown    []kernels.Related
 	spread     kernels.Spread
-	room       kernels.Room
+	room       kernels.SpreadScratch
 }
 
 // New prepares a fit of one response. The fit is retained and must not change.
@@ -271,7 +271,7 @@ func (s *Scorer) linear(b *kernels.Batch, i int, anew bool) (m, v float64, err e
 		w, at := s.belief(f)
 		x := xs[k]
 		if anew && at >= 0 {
-			if prior, ok := s.Fit.Anew(s.dict.Name(f)); ok {
+			if prior, ok := s.Fit.PriorAtMode(s.dict.Name(f)); ok {
 				w, at = prior, -1
 			}
 		}

@@ -114,14 +114,14 @@ func (e *Encoder) readCross(t *term) {
 	n := e.hi - e.lo
 	t.miss, t.x, t.t = resize(t.miss, n), resize(t.x, n), resize(t.t, n)
 	hasLevels := t.hasLevels()
-	stand, stands := e.standIn(t)
+	stand, stands := e.replacement(t)
 	if !hasLevels {
 		stand = math.NaN()
 	}
 	fills := hasLevels && !stands && e.fills(t)
 	t.lack = t.lack[:0]
 	for r := range n {
-		t.miss[r] = !e.here(r) || t.col != nil && t.col.Null(e.lo+r)
+		t.miss[r] = !e.isPresent(r) || t.col != nil && t.col.Null(e.lo+r)
 		if t.miss[r] {
 			t.x[r] = stand
 			continue

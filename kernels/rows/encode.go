@@ -179,7 +179,7 @@ func (e *Encoder) findName(t *term, lo, hi int, d *kernels.Dict) bool {
 // row.
 func (e *Encoder) addNew(lo, hi int, keep []bool, d *kernels.Dict) (err error) {
 	for r := lo; r < hi; r++ {
-		if keep != nil && !keep[r-lo] || !e.here(r) {
+		if keep != nil && !keep[r-lo] || !e.isPresent(r) {
 			continue
 		}
 		for k := range e.terms {
@@ -381,7 +381,7 @@ func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool,
 		if intercept {
 			b.Add(0, 1)
 		}
-		if !e.here(r) {
+		if !e.isPresent(r) {
 			b.EndRow()
 			continue
 		}

@@ -35,9 +35,9 @@ type Encoder struct {
 	met   []bool // by column of as.known: whether a term reads it
 	index index  // of as.known
 	built bool
-	taken bool   // a numeric column has the intercept's name
-	twice error  // for two columns with features of one name
-	owned *owned // names that keys must not have, nil for none
+	taken bool           // a numeric column has the intercept's name
+	twice error          // for two columns with features of one name
+	owned *reservedNames // names that keys must not have, nil for none
 
 	meetings []meeting // columns of levels whose features can coincide
 
@@ -182,8 +182,8 @@ type label struct {
 
 func (t *term) several() bool { return t.kind >= levels }
 
-// holds reports whether the term has features under their own names.
-func (t *term) holds() bool { return t.kind >= names }
+// hasNamedFeatures reports whether the term has features under their own names.
+func (t *term) hasNamedFeatures() bool { return t.kind >= names }
 
 // Words are the allowed types in the user's terms, for errors.
 type Words struct {
@@ -236,7 +236,7 @@ func (e *Encoder) build() error {
 	if err := e.addTail(); err != nil {
 		return err
 	}
-	if err := e.lost(); err != nil {
+	if err := e.missingColumnError(); err != nil {
 		return err
 	}
 	e.taken = e.clashes()
@@ -342,8 +342,8 @@ func pairOf(c Column) (feature, value Column) {
 // nested adds the features of a map or list c that is one of several columns; false if c is an
 // ordinary column. A row is NULL if c is, as if c were all that rows have.
 func (e *Encoder) nested(c Column, what string) (bool, error) {
-	at := e.index.fold(c.Name())
-	if !holds(c, at >= 0 && e.as.known[at].Kind == kernels.FeaturesColumn) {
+	at := e.index.findFold(c.Name())
+	if !hasNamedFeatures(c, at >= 0 && e.as.known[at].Kind == kernels.FeaturesColumn) {
 		return false, nil
 	}
 	name, known, use := e.claim(c.Name())
@@ -365,9 +365,9 @@ func (e *Encoder) nested(c Column, what string) (bool, error) {
 	return ok, err
 }
 
-// holds reports whether c has several features per row under their own names; known says that a fit
+// hasNamedFeatures reports whether c has several features per row under their own names; known says that a fit
 // has learnt it so, which decides if its type does not.
-func holds(c Column, known bool) bool {
+func hasNamedFeatures(c Column, known bool) bool {
 	switch c.Kind() {
 	case Map:
 		return true
@@ -444,7 +444,7 @@ func (e *Encoder) field(c Column) (bool, error) {
 		if parts, ok := kernels.SplitParts(known.Parts); ok {
 			t.kind = cross
 			for _, p := range parts {
-				t.parts = append(t.parts, lacking{c, p.Kind == kernels.NumberColumn})
+				t.parts = append(t.parts, nullColumn{c, p.Kind == kernels.NumberColumn})
 			}
 			e.add(t)
 			return true, nil
@@ -627,8 +627,8 @@ func (e *Encoder) fault(r int, err error) {
 	e.faults = append(e.faults, fault{r, err})
 }
 
-// here reports whether row r of the block has features at all.
-func (e *Encoder) here(r int) bool { return len(e.present) == 0 || e.present[r] }
+// isPresent reports whether row r of the block has features at all.
+func (e *Encoder) isPresent(r int) bool { return len(e.present) == 0 || e.present[r] }
 
 func (e *Encoder) read(t *term) {
 	n := e.hi - e.lo
@@ -641,7 +641,7 @@ func (e *Encoder) read(t *term) {
 	if t.kind != cross && t.col.MayNull() || len(e.present) > 0 {
 		t.miss = resize(t.miss, n)
 		for r := range n {
-			t.miss[r] = !e.here(r) || t.kind != cross && t.col.Null(e.lo+r)
+			t.miss[r] = !e.isPresent(r) || t.kind != cross && t.col.Null(e.lo+r)
 		}
 	}
 	defer e.refuse(t)
@@ -765,7 +765,7 @@ func (e *Encoder) readSeveral(t *term) {
 		at := t.off[r]
 		t.off[r+1] = at
 		i := e.lo + r
-		if mayNull && t.col.Null(i) || !e.here(r) {
+		if mayNull && t.col.Null(i) || !e.isPresent(r) {
 			continue
 		}
 		lo, hi := t.col.Span(i)
@@ -836,7 +836,7 @@ func (e *Encoder) beginSeveral(t *term) {
 	if t.miss = t.miss[:0]; t.kind == levels && t.col.MayNull() {
 		t.miss = resize(t.miss, n)
 		for r := range n {
-			t.miss[r] = e.here(r) && t.col.Null(e.lo+r)
+			t.miss[r] = e.isPresent(r) && t.col.Null(e.lo+r)
 		}
 	}
 }

@@ -27,8 +27,8 @@ func TestIndex(t *testing.T) {
 				}
 			}
 			at, ok := x.exact[name]
-			if ok != (exact >= 0) || ok && at != exact || x.fold(name) != fold {
-				t.Errorf("%q: %d %v and %d, want %d and %d", name, at, ok, x.fold(name), exact, fold)
+			if ok != (exact >= 0) || ok && at != exact || x.findFold(name) != fold {
+				t.Errorf("%q: %d %v and %d, want %d and %d", name, at, ok, x.findFold(name), exact, fold)
 			}
 		}
 	}

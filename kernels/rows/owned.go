@@ -9,9 +9,9 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// owned are the names of the features of columns, which keys of a map or a list in the same rows
+// reservedNames are the names of the features of columns, which keys of a map or a list in the same rows
 // must not have: the two would be one feature.
-type owned struct {
+type reservedNames struct {
 	of     map[kernels.Text]string // the column, by the name of its number or of its missing-value indicator
 	ints   map[int64]string        // those of them that are whole numbers
 	levels []string                // the prefixes, without '=', of the names of columns' levels
@@ -21,12 +21,12 @@ type owned struct {
 }
 
 // findOwned returns the names of the columns' features, nil unless there are both keys and columns.
-func (e *Encoder) findOwned() *owned {
+func (e *Encoder) findOwned() *reservedNames {
 	keys := func(t term) bool { return t.kind == pairs }
 	if !slices.ContainsFunc(e.terms, keys) || !slices.ContainsFunc(e.terms, func(t term) bool { return !keys(t) }) {
 		return nil
 	}
-	o := &owned{of: map[kernels.Text]string{}, ints: map[int64]string{}}
+	o := &reservedNames{of: map[kernels.Text]string{}, ints: map[int64]string{}}
 	for k := range e.terms {
 		t := &e.terms[k]
 		switch {
@@ -36,7 +36,7 @@ func (e *Encoder) findOwned() *owned {
 				o.first[c] = true
 			}
 			continue
-		case t.holds():
+		case t.hasNamedFeatures():
 			continue
 		case t.leveled():
 			o.levels = append(o.levels, t.name)
@@ -52,7 +52,7 @@ func (e *Encoder) findOwned() *owned {
 	return o
 }
 
-func (o *owned) add(name, column string) {
+func (o *reservedNames) add(name, column string) {
 	t := kernels.NewText(name)
 	o.of[t] = column
 	h := t.Lo * 0x9e3779b97f4a7c15 >> 52
@@ -60,7 +60,7 @@ func (o *owned) add(name, column string) {
 }
 
 // text returns what already has the name t, "" for nothing.
-func (o *owned) text(t *kernels.Text) string {
+func (o *reservedNames) text(t *kernels.Text) string {
 	h := t.Lo * 0x9e3779b97f4a7c15 >> 52
 	if o.maybe[h>>6]&(1<<(h&63)) != 0 {
 		if c, ok := o.of[*t]; ok {
@@ -83,7 +83,7 @@ func (o *owned) text(t *kernels.Text) string {
 	return ""
 }
 
-func (o *owned) int(n int64) string {
+func (o *reservedNames) int(n int64) string {
 	if o.dense != nil && 0 < n && n <= int64(o.dense.wide) {
 		return fmt.Sprintf("the list %q of numbers", o.dense.name)
 	}
@@ -137,13 +137,13 @@ func (e *Encoder) findMeetings() []meeting {
 	var all []meeting
 	for k := range e.terms {
 		with := &e.terms[k]
-		if with.holds() || !with.leveled() || !strings.Contains(with.name, "=") {
+		if with.hasNamedFeatures() || !with.leveled() || !strings.Contains(with.name, "=") {
 			continue
 		}
 		for j := range e.terms {
 			of := &e.terms[j]
 			rest, ok := strings.CutPrefix(with.name, of.name+"=")
-			if !ok || of.holds() || !of.leveled() {
+			if !ok || of.hasNamedFeatures() || !of.leveled() {
 				continue
 			}
 			if of.whole {

@@ -57,7 +57,7 @@ func inOrder(term string, parts Term, known *kernels.FitColumn) (Term, error) {
 		switch {
 		case p.Kind == "":
 		case c.Kind() == Null:
-			c = lacking{c, p.Kind == kernels.NumberColumn}
+			c = nullColumn{c, p.Kind == kernels.NumberColumn}
 		case (c.Kind() == Number) != (p.Kind == kernels.NumberColumn):
 			return nil, fmt.Errorf("term %s: column %q is %s; allowed: %s, as the fit has learnt it%s", term, p.Name, c.Type(), kindWords(p.Kind), howToRead(c, p.Kind))
 		}
@@ -69,21 +69,21 @@ func inOrder(term string, parts Term, known *kernels.FitColumn) (Term, error) {
 	return out, nil
 }
 
-// lacking is a column that is NULL throughout, of the kind that a fit has learnt.
-type lacking struct {
+// nullColumn is a column that is NULL throughout, of the kind that a fit has learnt.
+type nullColumn struct {
 	Column
 	number bool
 }
 
-func (c lacking) Kind() Kind {
+func (c nullColumn) Kind() Kind {
 	if c.number {
 		return Number
 	}
 	return Text
 }
 
-func (lacking) MayNull() bool { return true }
-func (lacking) Null(int) bool { return true }
+func (nullColumn) MayNull() bool { return true }
+func (nullColumn) Null(int) bool { return true }
 
 // noNumbers is a column of numbers that are NULL throughout, without a type yet.
 type noNumbers struct{ Column }

@@ -47,7 +47,7 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 			r.fills = m.HashBits == 0
 		}
 	}
-	if _, err := e.follow(r); err != nil {
+	if _, err := e.setReading(r); err != nil {
 		return err
 	}
 	if e.taken {
@@ -84,7 +84,7 @@ func (e *Encoder) findTwins() error {
 		return slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == name })
 	}
 	column := func(name string) *term {
-		at := slices.IndexFunc(e.terms, func(t term) bool { return t.name == name && !t.holds() })
+		at := slices.IndexFunc(e.terms, func(t term) bool { return t.name == name && !t.hasNamedFeatures() })
 		if at < 0 {
 			return nil
 		}
@@ -96,10 +96,10 @@ func (e *Encoder) findTwins() error {
 	had := make(map[string]bool, len(e.terms))
 	for k := range e.terms {
 		t := &e.terms[k]
-		if had[t.name] && !t.holds() {
+		if had[t.name] && !t.hasNamedFeatures() {
 			return fmt.Errorf("two columns are called %q, and would be one; give one of them another name", t.name)
 		}
-		had[t.name] = !t.holds()
+		had[t.name] = !t.hasNamedFeatures()
 		if !t.numeric() {
 			continue
 		}
@@ -150,17 +150,17 @@ func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	if f.Columns != nil {
 		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept, factors: f.Factors()}
 	}
-	return e.follow(r)
+	return e.setReading(r)
 }
 
 // Show sets the reading of rows without a fit, with missing as in the option of that name. A
 // missing number is NaN under "indicator".
 func (e *Encoder) Show(missing string) error {
-	_, err := e.follow(reading{missing: missing, joins: true})
+	_, err := e.setReading(reading{missing: missing, joins: true})
 	return err
 }
 
-func (e *Encoder) follow(r reading) (anew bool, err error) {
+func (e *Encoder) setReading(r reading) (anew bool, err error) {
 	if e.built && r.same(&e.as) {
 		return false, nil
 	}
@@ -190,8 +190,8 @@ func indexOf(cols []kernels.FitColumn) index {
 	return x
 }
 
-// fold returns the column of this name regardless of case, -1 for none.
-func (x index) fold(name string) int {
+// findFold returns the column of this name regardless of case, -1 for none.
+func (x index) findFold(name string) int {
 	if at, ok := x.folded[folded(name)]; ok {
 		return at
 	}
@@ -214,7 +214,7 @@ func folded(name string) string {
 func (e *Encoder) claim(name string) (as string, known *kernels.FitColumn, use bool) {
 	at, ok := e.index.exact[name]
 	if !ok {
-		at = e.index.fold(name)
+		at = e.index.findFold(name)
 	}
 	if at < 0 {
 		return name, nil, e.as.known == nil || e.as.joins
@@ -249,8 +249,8 @@ func (e *Encoder) openFor(alone bool) {
 	}
 }
 
-// lost returns an error for a column of the fit that the rows do not have.
-func (e *Encoder) lost() error {
+// missingColumnError returns an error for a column of the fit that the rows do not have.
+func (e *Encoder) missingColumnError() error {
 	at := slices.Index(e.met, false)
 	if at < 0 || e.x != nil && e.x.Kind() == Null {
 		return nil
@@ -379,7 +379,7 @@ func (e *Encoder) findLacks(t *term, r, at, lo, hi int) {
 func (e *Encoder) refuse(t *term) {
 	if t.twin && e.indicates(t) {
 		for r, is := range t.miss {
-			if is && e.here(r) {
+			if is && e.isPresent(r) {
 				e.fault(r, ErrValue{Err: fmt.Errorf("column %q is NULL, and the feature %q that says so is a column of numbers too; give that another name, or take no feature for what is missing (missing: 'absent')", t.name, t.name+kernels.IsNull)})
 			}
 		}
@@ -391,7 +391,7 @@ func (e *Encoder) refuse(t *term) {
 		e.fault(r, ErrValue{Err: fmt.Errorf("column %q is NULL; with missing: 'error' every row needs a value", name)})
 	}
 	for r, is := range t.miss {
-		if is && e.here(r) {
+		if is && e.isPresent(r) {
 			bad(r, t.name)
 		}
 	}
@@ -410,9 +410,9 @@ func (e *Encoder) indicates(t *term) bool {
 // scores reports whether rows are read for a fit that records columns, and does not learn from them.
 func (e *Encoder) scores() bool { return e.as.known != nil && !e.as.learns }
 
-// standIn is the replacement of a missing number in t, an interaction of levels and numbers: NaN if
+// replacement is the replacement of a missing number in t, an interaction of levels and numbers: NaN if
 // the fit that scores the row replaces it; false for none.
-func (e *Encoder) standIn(t *term) (x float64, ok bool) {
+func (e *Encoder) replacement(t *term) (x float64, ok bool) {
 	switch {
 	case e.as.missing != "indicator" || !t.mixed():
 		return 0, false
@@ -424,7 +424,7 @@ func (e *Encoder) standIn(t *term) (x float64, ok bool) {
 }
 
 // nullAt reports whether row r of t has the missing-value indicator.
-func (e *Encoder) nullAt(t *term, r int) bool { return e.indicates(t) && t.miss[r] && e.here(r) }
+func (e *Encoder) nullAt(t *term, r int) bool { return e.indicates(t) && t.miss[r] && e.isPresent(r) }
 
 // findNulls looks up the missing-value indicators and reports whether d has all that rows [lo, hi)
 // need.
@@ -515,7 +515,7 @@ func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 			continue
 		}
 		for r, is := range t.miss {
-			if is && e.here(r) {
+			if is && e.isPresent(r) {
 				note(t.place, r)
 			}
 		}
@@ -534,12 +534,12 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 	for k := range e.terms {
 		t := &e.terms[k]
 		t.place = -1
-		if t.holds() && (t.name == "" || len(e.terms) == 1 && t.kind != dense) {
+		if t.hasNamedFeatures() && (t.name == "" || len(e.terms) == 1 && t.kind != dense) {
 			continue // all that the rows have: they are open, or a list of numbers; one with a name is found by it
 		}
 		t.place = len(s.Names)
 		s.Names, s.Levels = append(s.Names, t.name), append(s.Levels, t.leveled())
-		if t.holds() {
+		if t.hasNamedFeatures() {
 			if s.Open == nil {
 				s.Open = make([]bool, len(e.terms))
 			}

@@ -141,12 +141,12 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 	return void, err
 }
 
-// Together reads the rows from lo on that are loaded at once, up to n, into b if all of them have
+// ReadAligned reads the rows from lo on that are loaded at once, up to n, into b if all of them have
 // exactly the features of d, in their order, and nothing is NULL or at fault: rows of many fits
 // that share a dictionary are then read in one go. It returns where they end. With learn, d gains
 // names as in Append; otherwise it is not changed. ok is false if the rows do not qualify; b is
 // unusable then.
-func (s *Source) Together(lo, n int, dst Sink, m *kernels.Model, d *kernels.Dict, learn bool, b *kernels.Batch) (hi int, ok bool) {
+func (s *Source) ReadAligned(lo, n int, dst Sink, m *kernels.Model, d *kernels.Dict, learn bool, b *kernels.Batch) (hi int, ok bool) {
 	if s.X.Learn(m) != nil || !s.X.Alike() || d.HashBits > 0 {
 		return lo, false
 	}
@@ -326,9 +326,9 @@ func (s *Source) scalars(lo int) {
 	}
 }
 
-// Good reports whether a likelihood accepts the responses of b, and whether weights, offsets and
+// Valid reports whether a likelihood accepts the responses of b, and whether weights, offsets and
 // times are valid.
-func Good(l lik.Likelihood, b *kernels.Batch) bool {
+func Valid(l lik.Likelihood, b *kernels.Batch) bool {
 	for k, what := range [4]string{"weight", "offset", "", "time"} {
 		if what == "" {
 			continue

@@ -181,7 +181,7 @@ func (c *columns) read(r *Row, to *named) error {
 		}
 	}
 	if at := slices.Index(to.met, false); at >= 0 && !r.Open {
-		return c.lost(at, r)
+		return c.missingError(at, r)
 	}
 	return nil
 }
@@ -236,8 +236,8 @@ func (c *columns) exactly(name, null string) (at int32, says featureRole, end in
 	return 0, other, 0
 }
 
-// lost is the error of a row without column at.
-func (c *columns) lost(at int, r *Row) error {
+// missingError is the error of a row without column at.
+func (c *columns) missingError(at int, r *Row) error {
 	name := c.cols[at].Name
 	var free []string // names that belong to no column
 	for _, n := range r.Names {
@@ -264,7 +264,7 @@ func (s *Snapshot) read(r *Row, n *named) error {
 		x := n.values[j]
 		switch {
 		case math.IsNaN(x) && s.fit.Number(name) != nil:
-			x = s.fit.Stand(name, s.has)
+			x = s.fit.Replacement(name, s.has)
 		case s.has(name) || s.fit.HashBits > 0:
 		default:
 			_, says, _ := s.columns.find(name)

@@ -270,7 +270,7 @@ type buffer struct {
 	at      []int
 	val     []float64
 	unknown []kernels.Related
-	room    kernels.Room
+	room    kernels.SpreadScratch
 }
 
 // wide is Linear with pooled memory from the heap.

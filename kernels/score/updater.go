@@ -136,19 +136,19 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 	// A state whose update is cut off by the end of ctx must not be used.
 	if err := u.state.Update(context.WithoutCancel(ctx), &u.batch, false); err != nil {
 		if at := (*kernels.BatchError)(nil); errors.As(err, &at) {
-			u.await(at.Row)
+			u.addPending(at.Row)
 			if err = fmt.Errorf("row %d: %w", at.Row+1, err); at.Row > 0 {
 				err = fmt.Errorf("%w; the rows before it are learnt", err)
 			}
 		}
 		return false, err
 	}
-	u.await(len(rows))
+	u.addPending(len(rows))
 	return u.pending >= u.when.Rows, nil
 }
 
-// await counts rows that are in no Snapshot yet; the first ones start the timer. u.mu is held.
-func (u *Updater) await(rows int) {
+// addPending counts rows that are in no Snapshot yet; the first ones start the timer. u.mu is held.
+func (u *Updater) addPending(rows int) {
 	if u.pending == 0 && rows > 0 && u.when.Interval > 0 {
 		u.timer = time.AfterFunc(u.when.Interval, func() {
 			if err := u.Publish(context.Background()); err != nil {
@@ -284,7 +284,7 @@ func (u *Updater) publish(ctx context.Context) error {
 	if err != nil {
 		if ctx.Err() != nil { // the rows wait for the next Snapshot
 			u.mu.Lock()
-			u.await(rows)
+			u.addPending(rows)
 			u.mu.Unlock()
 		}
 		return err

@@ -105,7 +105,7 @@ type events struct {
 
 // events returns those of the rows; nil if some weights are known.
 func (h *learner) events() mode.Predictor {
-	if h.x.Knows() {
+	if h.x.HasKnown() {
 		return nil
 	}
 	return &events{learner: h, r: newRowAverage(pointsOf(h.search.a))}

@@ -152,10 +152,10 @@ func (s *Stop) Beside(f func()) {
 	}
 }
 
-// Leave runs f, which works on what its caller forgets when it fails. A long one runs beside: when
-// ctx is cancelled Leave returns the cause at once and leaves f behind, which ends where it asks
+// Run runs f, which works on what its caller forgets when it fails. A long one runs beside: when
+// ctx is cancelled Run returns the cause at once and leaves f behind, which ends where it asks
 // Cause(ctx) next.
-func Leave(ctx context.Context, long bool, f func() error) (err error) {
+func Run(ctx context.Context, long bool, f func() error) (err error) {
 	if !long {
 		return f()
 	}

@@ -57,8 +57,8 @@ func (s *State) widen(at, from int, q float64) error {
 	return nil
 }
 
-// reach extends the rates of s to those of another bank.
-func (s *State) reach(rates []float64) (err error) {
+// extendRates extends the rates of s to those of another bank.
+func (s *State) extendRates(rates []float64) (err error) {
 	for err == nil && s.plan.Rates[1] > rates[1] {
 		err = s.widen(1, 1, s.plan.Rates[1]/10)
 	}
@@ -68,19 +68,19 @@ func (s *State) reach(rates []float64) (err error) {
 	return err
 }
 
-// abreast gives both banks the same rates. src is not changed; the result may be a copy of it.
-func (s *State) abreast(src *State) (*State, error) {
+// matchRates gives both banks the same rates. src is not changed; the result may be a copy of it.
+func (s *State) matchRates(src *State) (*State, error) {
 	if len(s.bank) == 1 || slices.Equal(s.plan.Rates, src.plan.Rates) {
 		return src, nil
 	}
-	if err := s.reach(src.plan.Rates); err != nil {
+	if err := s.extendRates(src.plan.Rates); err != nil {
 		return nil, err
 	}
 	if slices.Equal(s.plan.Rates, src.plan.Rates) {
 		return src, nil
 	}
 	src = src.Clone()
-	return src, src.reach(s.plan.Rates)
+	return src, src.extendRates(s.plan.Rates)
 }
 
 // edges returns the smallest rate above 0 and the largest of a grid.

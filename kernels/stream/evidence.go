@@ -38,8 +38,8 @@ type distances struct{ a, b []float64 }
 
 var apart = sync.Pool{New: func() any { return new(distances) }}
 
-// wholly returns the form of belief k if its evidence is computed from Q and F, else nil.
-func (s *State) wholly(k int) Whole {
+// wholeForm returns the form of belief k if its evidence is computed from Q and F, else nil.
+func (s *State) wholeForm(k int) Whole {
 	if g := s.bank[k].learning; g == nil || !g.squares.whole || g.Drift {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (s *State) wholly(k int) Whole {
 func (s *State) far(k int) float64 {
 	d := apart.Get().(*distances)
 	defer apart.Put(d)
-	d.a = s.wholly(k).Apart(k, d.a[:0])
+	d.a = s.wholeForm(k).Apart(k, d.a[:0])
 	return dense.Dot(d.a, d.a)
 }
 
@@ -58,7 +58,7 @@ func (s *State) far(k int) float64 {
 // optimum under noise then to that under now. do returns the log evidence gained by a change of the
 // prior under unchanged noise, NaN for other changes.
 func (s *State) change(k int, then, now float64, do func() float64) {
-	form := s.wholly(k)
+	form := s.wholeForm(k)
 	if form == nil {
 		do()
 		return
@@ -88,8 +88,8 @@ func (s *State) change(k int, then, now float64, do func() float64) {
 	}
 }
 
-// believed is the noise that belief k rests on, 0 if none is learnt.
-func (s *State) believed(k int) float64 {
+// noiseInForce is the noise that belief k rests on, 0 if none is learnt.
+func (s *State) noiseInForce(k int) float64 {
 	if g := s.bank[k].learning; g != nil {
 		return g.Believed()
 	}
@@ -113,8 +113,8 @@ func (s *State) begin(k int) {
 // knowsNoise reports whether the noise of belief k has a degree of freedom and is no mere guess.
 func (s *State) knowsNoise(k int) bool { return s.bank[k].learning.Freedom(s.form.Known(k)) >= 1 }
 
-// bring updates Q and F to the rows so far.
-func (s *State) bring(k int) {
+// updateEvidence updates Q and F to the rows so far.
+func (s *State) updateEvidence(k int) {
 	g := s.bank[k].learning
 	q, far := s.squares(k)
 	g.AddSquares(q - g.Squares())
@@ -123,7 +123,7 @@ func (s *State) bring(k int) {
 
 // exactly reports whether what the form of belief k keeps is exact up to rounding.
 func (s *State) exactly(k int) bool {
-	form := s.wholly(k)
+	form := s.wholeForm(k)
 	return form != nil && !form.Nearly() && !s.bank[k].learning.Steps
 }
 
@@ -154,7 +154,7 @@ func (s *State) least(k int, known int64) float64 {
 	if known <= 0 {
 		return 0
 	}
-	return g.Believed() * math.Exp(s.wholly(k).Gain(k)/lik.Weights(known)-mostGain)
+	return g.Believed() * math.Exp(s.wholeForm(k).Gain(k)/lik.Weights(known)-mostGain)
 }
 
 // squares returns Q and F of belief k.
@@ -164,10 +164,10 @@ func (s *State) squares(k int) (q, far float64) {
 	return g.Squares() - g.Believed()*(far-g.squares.far), far
 }
 
-// united replaces belief k by its product with that of o, and updates Q: at the common mean Q/D is
+// mergeBelief replaces belief k by its product with that of o, and updates Q: at the common mean Q/D is
 // larger by the squared distances from both, less their part of F, which product returns.
-func (s *State) united(k int, o *State, product func() (apart float64, err error)) (apart float64, err error) {
-	if s.wholly(k) == nil || o.wholly(k) == nil {
+func (s *State) mergeBelief(k int, o *State, product func() (apart float64, err error)) (apart float64, err error) {
+	if s.wholeForm(k) == nil || o.wholeForm(k) == nil {
 		return product()
 	}
 	own, _ := s.squares(k)
@@ -187,7 +187,7 @@ func (s *State) whole(k int) float64 {
 	g := s.bank[k].learning
 	d := s.noise(k)
 	q, far := s.squares(k)
-	gain := s.wholly(k).Gain(k)
+	gain := s.wholeForm(k).Gain(k)
 	if s.exactly(k) {
 		gain -= lik.Weights(s.form.Known(k)) * math.Log(d/g.Believed())
 	}
@@ -196,7 +196,7 @@ func (s *State) whole(k int) float64 {
 
 // evidence returns the log evidence of belief k.
 func (s *State) evidence(k int) float64 {
-	if s.wholly(k) != nil && s.knowsNoise(k) {
+	if s.wholeForm(k) != nil && s.knowsNoise(k) {
 		if z := s.whole(k); special.Finite(z) {
 			return z
 		}

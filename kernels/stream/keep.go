@@ -51,7 +51,7 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	if d, info := b.learning.Dispersion(), b.learning.Information(); noiseOf(f, s.units.responses()) != d || info != 0 {
 		f.Keep(kernels.KeptNoise, d, info)
 	}
-	if q, far := b.learning.Squares(), b.learning.squares.far; s.wholly(k) != nil && special.Finite(q) && special.Finite(far) {
+	if q, far := b.learning.Squares(), b.learning.squares.far; s.wholeForm(k) != nil && special.Finite(q) && special.Finite(far) {
 		f.Keep(kernels.KeptSquares, q, far)
 	}
 	s.keepBelieved(f, b.learning.Learning)
@@ -96,7 +96,7 @@ func (s *State) keepUnits(f *kernels.Fit) {
 	low := f.Covariance.Form == gauss.LowRank // needs the units to restore its intercept's part
 	for j := range s.units.cols {
 		c := &s.units.cols[j]
-		if _, inside := s.form.Unit(c.id); !inside && c.N > c.Missing && (low || c.unit != s.units.running(c)) {
+		if _, inside := s.form.Unit(c.id); !inside && c.N > c.Missing && (low || c.unit != s.units.currentUnit(c)) {
 			f.Keep(kernels.KeptUnitOf(string(s.dict.Name(c.id))), c.unit.Center, c.unit.Scale)
 		}
 	}
@@ -115,7 +115,7 @@ func responseOf(f *kernels.Fit) (r *response, inside bool) {
 	} else {
 		return nil, false
 	}
-	r.N = told(f)
+	r.N = trainingRows(f)
 	if mean, sd, ok := f.Kept(kernels.KeptResponses); ok {
 		r.Center, r.Scale = mean, sd
 	}
@@ -136,9 +136,9 @@ func noiseOf(f *kernels.Fit, scale float64) float64 {
 	return f.Dispersion / (scale * scale)
 }
 
-// told is the number of rows of a fit with weight above 0.
-func told(f *kernels.Fit) int64 {
-	n, _ := f.Told()
+// trainingRows is the number of rows of a fit with weight above 0.
+func trainingRows(f *kernels.Fit) int64 {
+	n, _ := f.TrainingRows()
 	return int64(n)
 }
 
@@ -164,14 +164,14 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 			believed, l.Steps = kept, steps != 0
 		}
 	}
-	_, taught := f.Told()
+	_, taught := f.TrainingRows()
 	l.Resume(d, believed, taught, info)
 }
 
 // resumeShape restores to l what a fit knows of its shape.
 func resumeShape(l *lik.Sized, m *kernels.Model) {
 	if logSize, info, ok := m.Start.Kept(kernels.KeptShape); ok && m.Start.Shape == l.Shape() {
-		_, taught := m.Start.Told()
+		_, taught := m.Start.TrainingRows()
 		l.Resume(logSize, info, taught)
 	}
 }
@@ -188,8 +188,8 @@ func unscaled(v, q float64) float64 {
 	return u
 }
 
-// told returns a copy of f for responses in the unit of r: the reverse of units.restore.
-func (r *response) told(f *kernels.Fit, centred bool) *kernels.Fit {
+// fitInUnit returns a copy of f for responses in the unit of r: the reverse of units.restore.
+func (r *response) fitInUnit(f *kernels.Fit, centred bool) *kernels.Fit {
 	c, q := *f, r.unit.scale()
 	c.Beliefs = make([]kernels.Belief, len(f.Beliefs))
 	for k, b := range f.Beliefs {
@@ -237,7 +237,7 @@ func (s *State) enter(c *column, bare, back *Recast) {
 		}
 	default:
 		was := c.unit
-		if left := s.units.running(c); left.Scale != 0 && told(f) < freeze && (f.Covariance.Form == gauss.Full || f.Covariance.Form == gauss.LowRank) {
+		if left := s.units.currentUnit(c); left.Scale != 0 && trainingRows(f) < freeze && (f.Covariance.Form == gauss.Full || f.Covariance.Form == gauss.LowRank) {
 			was = left // as in State.leave
 		}
 		bare.add(c.id, Unit{Scale: 1}, was)

@@ -118,7 +118,7 @@ func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
 		if xs[e] == xs[e] {
 			continue
 		}
-		if x, ok := s.gap(id, fs, xs); ok {
+		if x, ok := s.interactionLacking(id, fs, xs); ok {
 			m.xs[e] = x
 		} else if k := m.at[id]; k >= 0 {
 			m.xs[e] = m.cols[k].center
@@ -127,9 +127,9 @@ func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
 	return m.xs
 }
 
-// gap returns the value of interaction id in a row that lacks one of its numbers; false for other
+// interactionLacking returns the value of interaction id in a row that lacks one of its numbers; false for other
 // features.
-func (s *State) gap(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
+func (s *State) interactionLacking(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
 	var kept **gaps
 	if s.units != nil {
 		kept = &s.units.gaps
@@ -180,9 +180,9 @@ func (s *State) filled(b *kernels.Batch) *kernels.Batch {
 	return &c
 }
 
-// meetMeans adds the values of src that came after the common start; id maps its feature numbers to
+// mergeMeans adds the values of src that came after the common start; id maps its feature numbers to
 // those of s.
-func (s *State) meetMeans(src *State, id func(j int) int) {
+func (s *State) mergeMeans(src *State, id func(j int) int) {
 	if src.means == nil {
 		return
 	}

@@ -32,7 +32,7 @@ func (s *State) Predict(b *kernels.Batch) (f Prediction, err error) {
 	if err := s.Linear(b, m[:], v[:]); err != nil {
 		return f, err
 	}
-	f = Prediction{Likelihood: s.asNow(), Mean: m[0], Variance: v[0]}
+	f = Prediction{Likelihood: s.likelihoodSnapshot(), Mean: m[0], Variance: v[0]}
 	var y *response
 	if s.units != nil {
 		y = s.units.y
@@ -65,8 +65,8 @@ func (s *State) Predict(b *kernels.Batch) (f Prediction, err error) {
 	return f, nil
 }
 
-// asNow returns a snapshot of Likelihood, which later rows do not change.
-func (s *State) asNow() lik.Likelihood {
+// likelihoodSnapshot returns a snapshot of Likelihood, which later rows do not change.
+func (s *State) likelihoodSnapshot() lik.Likelihood {
 	switch l := s.Likelihood().(type) {
 	case *lik.Sized:
 		return l.Clone()

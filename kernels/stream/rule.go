@@ -25,16 +25,16 @@ func innovates(r Rule) bool {
 
 // Update is a bound rule. The weight of o is above 0.
 type Update interface {
-	Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held Held)
+	Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held StepLimit)
 }
 
-// Held describes what limits a step.
-type Held uint8
+// StepLimit describes what limits a step.
+type StepLimit uint8
 
 const (
-	Free Held = iota // nothing
-	Cut              // its length was limited to MaxStep
-	Sure             // it ended more than MaxLeft from the mode of its row
+	Unlimited  StepLimit = iota // nothing
+	Shortened                   // its length was limited to MaxStep
+	TooCertain                  // it ended more than MaxLeft from the mode of its row
 )
 
 // MaxLeft is how many standard deviations a step may end from the mode of its row, judged by slope
@@ -52,7 +52,9 @@ func (ADF) Bind(m *kernels.Model) (Update, error) { return exact{m.Lik}, nil }
 
 type exact struct{ lik.Likelihood }
 
-func (e exact) Tilt(o lik.Obs, m, v float64) (lik.Tilted, Held) { return e.Moments(o, m, v), Free }
+func (e exact) Tilt(o lik.Obs, m, v float64) (lik.Tilted, StepLimit) {
+	return e.Moments(o, m, v), Unlimited
+}
 
 // MaxStep is the largest move of a linear predictor in one linearised step under the links log and
 // cloglog: the tangent of an exponential is meaningless a factor e^5 away, and an unlimited step

@@ -69,8 +69,8 @@ type Config struct {
 	// Form creates the beliefs before the first row over the features that the model names, which
 	// are in d, and memory for the State.
 	Form func(p *Plan, d *kernels.Dict) (Form, *State, error)
-	// Dear says that Form.Rescale costs much more than a row (lik.Learning.Dear).
-	Dear bool
+	// Costly says that Form.Rescale costs much more than a row (lik.Learning.Costly).
+	Costly bool
 	// Slow says that rows, merges and fits take so long that a context may cancel them.
 	Slow bool
 }
@@ -86,12 +86,12 @@ type State struct {
 	begun, clock float64 // times of the start and of the latest row; NaN before the first
 	units        *units  // nil if numbers are not standardised
 	means        *means  // of numbers not in units; nil if there are none
-	counted      kernels.Counted
+	counted      kernels.ColumnCounts
 	n, skipped   int64
 	told         int64 // rows of weight above 0
 	late, cut    int64
 	merged       int32
-	sure         int32            // steps that were Sure, at most MaxInt32
+	sure         int32            // steps that ended TooCertain, at most MaxInt32
 	responses    *responseSummary // nil before Plan.begins rows
 	fixed        *lik.Fixed       // nil if the parameters are learnt, and before Plan.begins rows
 	seen         bool             // a row has come
@@ -161,7 +161,7 @@ func New(c Config) (*State, error) {
 	if m.Start != nil {
 		s.continueFrom(m.Start)
 	}
-	if err := s.ready(learn, reply); err != nil {
+	if err := s.startMembers(learn, reply); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -174,7 +174,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		answers: likelihoodTraitsOf(m.Lik), begins: responseSummaryBegins, calibrates: calibrates(m.Lik)}
 	n := int64(0) // rows of the fit that is continued
 	if m.Start != nil {
-		n = told(m.Start)
+		n = trainingRows(m.Start)
 	}
 	if m.Options.AutoShape { // the mean under the first shape does not compete with a learnt shape
 		p.answers.constant, p.answers.keeper = nil, nil
@@ -194,7 +194,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 			return nil, nil, err
 		} else {
 			resumeNoise(learn, m, reply.scale())
-			learn.Dear = c.Dear
+			learn.Costly = c.Costly
 			p.Learns = true
 		}
 		p.noise = !innovates(c.Rule) || p.linear
@@ -208,7 +208,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 
 // continueFrom sets the counts to those of a fit.
 func (s *State) continueFrom(f *kernels.Fit) {
-	s.n, s.skipped, s.told = f.N, f.Skipped, told(f)
+	s.n, s.skipped, s.told = f.N, f.Skipped, trainingRows(f)
 	s.counted = kernels.CountFrom(f.Columns)
 	for k := range s.bank {
 		s.bank[k].logZ = f.LogEvidence
@@ -222,8 +222,8 @@ func (s *State) continueFrom(f *kernels.Fit) {
 	s.begun = s.clock
 }
 
-// ready gives each member the part of the likelihood that it learns, and starts the drift.
-func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
+// startMembers gives each member the part of the likelihood that it learns, and starts the drift.
+func (s *State) startMembers(learn *lik.Learning, reply *response) (err error) {
 	p := s.plan
 	if learn != nil {
 		for k := range s.bank {
@@ -231,10 +231,10 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 			learn.Steps = learn.Steps || p.Drifts || !p.noise
 			s.bank[k].learning = p.learning(learn)
 			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of earlier rows
-				s.bank[k].learning.Loosen(0, 0)
+				s.bank[k].learning.Relax(0, 0)
 			} else if f := p.Model.Start; ok && f != nil && f.Intercept && len(f.Beliefs) > 1 {
-				if rows, _ := f.Told(); rows > 2 { // loose ones have information by then
-					s.bank[k].learning.Question()
+				if rows, _ := f.TrainingRows(); rows > 2 { // loose ones have information by then
+					s.bank[k].learning.MarkUncertain()
 				}
 			}
 			s.form.Determined(k)
@@ -439,9 +439,9 @@ func (s *State) Skip(n int64) { s.skipped += n }
 // Errors: more weights than the form has memory for.
 func (s *State) Grow() error { return s.form.Grow(s.dict) }
 
-// watch gives the current call and its long steps a Stop; defer its End. Calls that are not slow
+// startStop gives the current call and its long steps a Stop; defer its End. Calls that are not slow
 // have none.
-func (s *State) watch(ctx context.Context) *stop.Stop {
+func (s *State) startStop(ctx context.Context) *stop.Stop {
 	halt := stop.Watch(ctx, 0)
 	s.form.Under(halt)
 	return halt
@@ -463,7 +463,7 @@ func (s *State) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 }
 
 func (s *State) updateUnder(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
-	halt := s.watch(ctx)
+	halt := s.startStop(ctx)
 	defer halt.End(&err)
 	return s.update(ctx, halt, b, skip)
 }
@@ -472,7 +472,7 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 	if err := b.Check(); err != nil {
 		return err
 	}
-	b.Turn()
+	b.Transpose()
 	if err := s.Grow(); err != nil {
 		return err
 	}
@@ -491,7 +491,7 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 				return err
 			}
 		}
-		next.fetch(b, i)
+		next.prefetch(b, i)
 		if err := s.row(b, i); err != nil {
 			if skip && errors.Is(err, kernels.ErrRow) {
 				s.skipped++
@@ -529,8 +529,8 @@ func (s *State) ahead(b *kernels.Batch) (a ahead) {
 	return a
 }
 
-// fetch prefetches what follows row i.
-func (a *ahead) fetch(b *kernels.Batch, i int) {
+// prefetch prefetches what follows row i.
+func (a *ahead) prefetch(b *kernels.Batch, i int) {
 	if a.form == nil || b.Row[i+1]+fetchAhead <= a.asked || a.asked >= len(b.Feature) {
 		return
 	}
@@ -591,22 +591,22 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if o.Weight > 0 {
 			if c.learning != nil {
 				if f, ok := s.form.(Loose); ok && f.Loose() {
-					c.learning.Loosen(s.form.Known(k), r.v*o.Weight)
+					c.learning.Relax(s.form.Known(k), r.v*o.Weight)
 				}
 				c.learning.Begin(o, r.m, r.v)
 				if s.doubts(k, o, r.v) {
 					r.m, r.v = s.form.Predict(k, fs, xs, shift)
 				}
 			}
-			var held Held
+			var held StepLimit
 			r.t, held = c.rule(up).Tilt(c.counted(o), r.m, r.v)
-			cut, sure = cut || held == Cut, sure || held == Sure
+			cut, sure = cut || held == Shortened, sure || held == TooCertain
 			if c.learning != nil && p.noise {
 				r.t.LogZ = c.learning.LogZ(o, r.m, r.v, s.form.Known(k))
 			}
 		}
 		if t := &r.t; !special.Finite(t.LogZ) || !special.Finite(t.Alpha) || !special.Finite(r.v*t.Alpha) || !special.Finite(t.Beta) || !(t.Ratio > 0) || !special.Finite(t.Ratio) {
-			return s.impossible(o, r)
+			return s.improperError(o, r)
 		}
 	}
 	if s.responses != nil || o.Weight > 0 && s.told >= p.begins {
@@ -628,7 +628,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		c.logZ += logZ
 		if s.responses != nil {
 			if p.linear && c.learning == nil {
-				logZ = s.law().Moments(o, r.m, r.v).LogZ - o.Weight*unit
+				logZ = s.fixedLikelihood().Moments(o, r.m, r.v).LogZ - o.Weight*unit
 			}
 			c.score += logZ
 		}
@@ -657,12 +657,12 @@ func (s *State) row(b *kernels.Batch, i int) error {
 // inUnit is a row in the unit of the responses, with its rule, its shift and the log of the unit.
 func (s *State) inUnit(o lik.Obs, shift float64) (lik.Obs, Update, float64, float64) {
 	y := s.units.y
-	o = s.respond(o, shift)
+	o = s.rescaleResponse(o, shift)
 	return o, y.up, shift / y.unit.scale(), math.Log(y.unit.scale())
 }
 
-// law is the likelihood with given parameters, for responses in their unit.
-func (s *State) law() lik.Likelihood {
+// fixedLikelihood is the likelihood with given parameters, for responses in their unit.
+func (s *State) fixedLikelihood() lik.Likelihood {
 	if s.units != nil && s.units.y != nil {
 		return s.units.y.lik
 	}
@@ -698,16 +698,16 @@ func (b *member) rule(up Update) Update {
 
 // overflows returns the error for a row whose predictor is not finite.
 func (s *State) overflows(r *met) error {
-	return kernels.RowError(s.because(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v)))
+	return kernels.RowError(s.causeOf(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v)))
 }
 
-// impossible returns the error for a row whose tilted belief is not proper.
-func (s *State) impossible(o lik.Obs, r *met) error {
-	return kernels.RowError(s.because(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, r.t.LogZ)))
+// improperError returns the error for a row whose tilted belief is not proper.
+func (s *State) improperError(o lik.Obs, r *met) error {
+	return kernels.RowError(s.causeOf(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, r.t.LogZ)))
 }
 
-// fixes reports whether rows are checked against a parameter that is not learnt.
-func (p *Plan) fixes() bool {
+// checksFixed reports whether rows are checked against a parameter that is not learnt.
+func (p *Plan) checksFixed() bool {
 	if t := p.Model.Lik.Traits(); t.Gaussian && !t.LogMean {
 		return !p.Learns && !p.unitNoise && (p.linear || !innovates(p.rule))
 	}
@@ -720,7 +720,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 	p := s.plan
 	if y.Weight > 0 && s.told >= p.begins {
 		if s.responses == nil {
-			if s.responses = (&responseSummary{}); p.fixes() {
+			if s.responses = (&responseSummary{}); p.checksFixed() {
 				s.fixed = lik.NewFixed(p.Model.Lik)
 			}
 		}
@@ -738,7 +738,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 		}
 	}
 	if s.fixed != nil && s.responses != nil {
-		s.fixed.Observe(s.law(), o, r.m, r.v)
+		s.fixed.Observe(s.fixedLikelihood(), o, r.m, r.v)
 	}
 }
 
@@ -750,9 +750,9 @@ func (s *State) rescale(k int, lambda float64) {
 	if !s.plan.noise {
 		return
 	}
-	form, g := s.wholly(k), s.bank[k].learning
+	form, g := s.wholeForm(k), s.bank[k].learning
 	if lambda == 1 && g.Due() && s.exactly(k) {
-		s.bring(k)
+		s.updateEvidence(k)
 		lambda = s.relearn(k, s.form.Known(k))
 	}
 	for i := 0; lambda != 1; i++ {
@@ -785,7 +785,7 @@ func (s *State) doubts(k int, o lik.Obs, v float64) bool {
 		return false
 	}
 	g.Steps = g.Steps || share >= lik.LeastNoise
-	lambda := g.Doubt(o, v, share, float64(s.told), s.form.Known(k))
+	lambda := g.RaiseDispersion(o, v, share, float64(s.told), s.form.Known(k))
 	s.rescale(k, lambda)
 	return lambda != 1
 }
@@ -926,13 +926,13 @@ func (s *State) Size() int64 {
 // Errors: src's features exceed a limit; the product is improper.
 func (s *State) Merge(ctx context.Context, src *State) (err error) {
 	if s.plan.slow {
-		halt := s.watch(ctx)
+		halt := s.startStop(ctx)
 		defer halt.End(&err)
 		halt.Check()
 	} else if err := stop.Cause(ctx); err != nil {
 		return err
 	}
-	return stop.Leave(ctx, s.long() || src.long(), func() error {
+	return stop.Run(ctx, s.long() || src.long(), func() error {
 		g, err := s.form.Reserve(5, "merging fits")
 		if err != nil {
 			return err
@@ -951,7 +951,7 @@ func (s *State) merge(ctx context.Context, src *State) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
-	src, err := s.abreast(src)
+	src, err := s.matchRates(src)
 	if err != nil {
 		return err
 	}
@@ -971,10 +971,10 @@ func (s *State) merge(ctx context.Context, src *State) error {
 	if err := s.counted.Merge(&src.counted, s.plan.Model.Start); err != nil {
 		return err
 	}
-	s.meetMeans(src, g.ID)
+	s.mergeMeans(src, g.ID)
 	g.Prepare = func(Form) {}
 	if s.units != nil {
-		if src, err = s.meet(src, &g); err != nil {
+		if src, err = s.toCommonUnits(src, &g); err != nil {
 			return err
 		}
 	}
@@ -1000,7 +1000,7 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 		}
 		b, o := &s.bank[k], &src.bank[k]
 		parts := int64(0)
-		apart, err := s.united(k, src, func() (float64, error) {
+		apart, err := s.mergeBelief(k, src, func() (float64, error) {
 			scale := [3]float64{1, 1, 1} // λ of b, of o and of their start
 			if b.learning != nil {
 				known := product.Known(k)
@@ -1036,7 +1036,7 @@ func (s *State) join(src *State, g *Merging) {
 	s.clock, s.begun, s.seen = g.Clock, g.Begun, s.seen || src.seen
 	from, before, logZ0, skipped := int64(0), int64(0), 0.0, int64(0)
 	if f := s.plan.Model.Start; f != nil { // the counts that both continued from
-		from, before, logZ0, skipped = f.N, told(f), f.LogEvidence, f.Skipped
+		from, before, logZ0, skipped = f.N, trainingRows(f), f.LogEvidence, f.Skipped
 	}
 	s.n += src.n - from
 	s.told += src.told - before
@@ -1103,7 +1103,7 @@ func (s *State) Each(ctx context.Context, visit func(name []byte, w kernels.Weig
 // are sorted once for all its calls. A cancelled ctx ends them, and Read with its cause.
 func (s *State) Read(ctx context.Context, read func(each func(visit func(name []byte, w kernels.Weight) bool))) error {
 	var sorted *reader
-	err := stop.Leave(ctx, s.long(), func() (err error) {
+	err := stop.Run(ctx, s.long(), func() (err error) {
 		sorted, err = s.sorted(ctx)
 		return err
 	})
@@ -1149,7 +1149,7 @@ func (s *State) sorted(ctx context.Context) (*reader, error) {
 			}
 			if err != nil {
 				r.done()
-				return nil, s.because(fmt.Errorf("feature %q: %w", s.dict.Name(uint32(id)), err))
+				return nil, s.causeOf(fmt.Errorf("feature %q: %w", s.dict.Name(uint32(id)), err))
 			}
 		}
 	}
@@ -1289,12 +1289,12 @@ func (s *State) summary(f *kernels.Fit) {
 	}
 	f.Status = s.status(f, k)
 	if start := p.Model.Start; s.n > 0 && s.told == 0 && (start == nil || start.N == 0) {
-		f.Say(kernels.WeightlessNote)
+		f.AddStatus(kernels.WeightlessNote)
 	}
-	f.Say(s.responses.says(f, p, b.score))
-	f.Say(s.scaleNote(f))
-	f.Say(s.priorsNote())
-	f.Say(kernels.SkippedNote(f.Skipped))
+	f.AddStatus(s.responses.notes(f, p, b.score))
+	f.AddStatus(s.scaleNote(f))
+	f.AddStatus(s.priorsNote())
+	f.AddStatus(kernels.SkippedNote(f.Skipped))
 }
 
 // priorsNote is the note on priors of single features that the continued fit was given and does not
@@ -1361,7 +1361,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.responses.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
+	if _, bad := s.responses.worseThanMean(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))
@@ -1375,14 +1375,14 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 // Errors: a belief that is not finite; those of the form.
 func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 	if s.plan.slow {
-		halt := s.watch(ctx)
+		halt := s.startStop(ctx)
 		defer halt.End(&err)
 		halt.Check()
 	} else if err := stop.Cause(ctx); err != nil {
 		return nil, err
 	}
 	var made *kernels.Fit
-	err = stop.Leave(ctx, s.long(), func() error {
+	err = stop.Run(ctx, s.long(), func() error {
 		g, err := s.form.Reserve(2, "a fit")
 		if err != nil {
 			return err
@@ -1410,7 +1410,7 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	defer r.done()
 	form := s.form
 	if s.units != nil && len(s.units.cols) > 0 {
-		form = s.leave()
+		form = s.formForFit()
 	}
 	r.w = form.Beliefs(k, s.clock, r.w[:0])
 	if err := stop.Cause(ctx); err != nil {
@@ -1433,10 +1433,10 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 		err = f.Covariance.Check(len(f.Beliefs))
 	}
 	if err == nil {
-		err = s.vanished(f, k, r.order)
+		err = s.vanishedError(f, k, r.order)
 	}
 	if err != nil {
-		return nil, s.because(err)
+		return nil, s.causeOf(err)
 	}
 	return f, nil
 }
@@ -1448,9 +1448,9 @@ func (s *State) vanishes(id uint32, now, w kernels.Weight) bool {
 
 var errVanished = errors.New("its variance is too small for a number; scale the features and y")
 
-// vanished is the error for a dispersion or variance that is 0 in the units of the rows, under
+// vanishedError is the error for a dispersion or variance that is 0 in the units of the rows, under
 // which a weight would count as known, but not in those of the stream.
-func (s *State) vanished(f *kernels.Fit, k int, order []uint32) error {
+func (s *State) vanishedError(f *kernels.Fit, k int, order []uint32) error {
 	if s.units == nil {
 		return nil
 	}

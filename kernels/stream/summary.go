@@ -191,9 +191,9 @@ func logRuns(most, ones, zeros float64) float64 {
 // mean, do not reach.
 const farInnovation = 50
 
-// worse reports whether the rows' mean alone, with log density base, predicts them better than f's
+// worseThanMean reports whether the rows' mean alone, with log density base, predicts them better than f's
 // filter, whose log density was score.
-func (c *responseSummary) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
+func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
 	if c == nil || innovates(p.rule) && !p.linear { // its noise is measurement noise
 		return 0, false
 	}
@@ -205,9 +205,9 @@ func (c *responseSummary) worse(f *kernels.Fit, p *Plan, score float64) (base fl
 	return base, ok && score < base-worse
 }
 
-// says returns the notes on a summary over whose rows f's filter had the log density score.
-func (c *responseSummary) says(f *kernels.Fit, p *Plan, score float64) (status string) {
-	if base, bad := c.worse(f, p, score); bad {
+// notes returns the notes on a summary over whose rows f's filter had the log density score.
+func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64) (status string) {
+	if base, bad := c.worseThanMean(f, p, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
 	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {

@@ -112,7 +112,7 @@ func (r *Recast) Restore(b Restorer) (logZ float64) {
 	js, xs := append(r.js[:0], -1), append(r.xs[:0], 1)
 	for k := range r.IDs {
 		logZ += math.Log(r.Ratio(k))
-		if delta, a := r.gains(b, k); delta > 0 {
+		if delta, a := r.priorGain(b, k); delta > 0 {
 			js[0], xs[0] = k, 1
 			logZ += b.Pin(js[:1], xs[:1], delta, a)
 		}
@@ -129,7 +129,7 @@ func (r *Recast) Restore(b Restorer) (logZ float64) {
 		logZ += b.Pin(js, xs, -1/w.Variance, w.Mean)
 	}
 	for k := range r.IDs {
-		if delta, a := r.gains(b, k); delta < 0 {
+		if delta, a := r.priorGain(b, k); delta < 0 {
 			js[0], xs[0] = k, 1
 			logZ += b.Pin(js[:1], xs[:1], delta, a)
 		}
@@ -138,9 +138,9 @@ func (r *Recast) Restore(b Restorer) (logZ float64) {
 	return logZ
 }
 
-// gains returns the precision that the prior of weight k adds with the new units, and about which
+// priorGain returns the precision that the prior of weight k adds with the new units, and about which
 // mean.
-func (r *Recast) gains(b Restorer, k int) (delta, a float64) {
+func (r *Recast) priorGain(b Restorer, k int) (delta, a float64) {
 	w, q := b.Prior(k), r.Ratio(k)
 	return (1 - 1/(q*q)) / w.Variance, w.Mean * q / (1 + q)
 }
@@ -160,23 +160,23 @@ type units struct {
 	fixed map[uint32]float64
 	gaps  *gaps // nil until a row lacks a number
 
-	*telling // nil at rest
+	*rowBuffer // nil at rest
 }
 
-// telling is memory for a row, which units at rest release.
-type telling struct {
+// rowBuffer is memory for a row, which units at rest release.
+type rowBuffer struct {
 	fs   []uint32 // the row in the units in force
 	xs   []float64
 	here []bool // by column: whether the row has it
 	r    Recast
 }
 
-var tellings = sync.Pool{New: func() any { return new(telling) }}
+var rowBuffers = sync.Pool{New: func() any { return new(rowBuffer) }}
 
 // recast returns an empty change of units.
 func (u *units) recast(bare bool) *Recast {
-	if u.telling == nil {
-		u.telling = tellings.Get().(*telling)
+	if u.rowBuffer == nil {
+		u.rowBuffer = rowBuffers.Get().(*rowBuffer)
 	}
 	u.r.reset(bare)
 	return &u.r
@@ -184,9 +184,9 @@ func (u *units) recast(bare bool) *Recast {
 
 // rest releases memory that only rows need.
 func (u *units) rest() {
-	if u != nil && u.telling != nil {
-		tellings.Put(u.telling)
-		u.telling = nil
+	if u != nil && u.rowBuffer != nil {
+		rowBuffers.Put(u.rowBuffer)
+		u.rowBuffer = nil
 	}
 }
 
@@ -202,8 +202,8 @@ type column struct {
 // fewColumns is the number of new features up to which their memory is one allocation.
 const fewColumns = 8
 
-// running is the unit that follows from the statistics of c.
-func (u *units) running(c *column) Unit {
+// currentUnit is the unit that follows from the statistics of c.
+func (u *units) currentUnit(c *column) Unit {
 	switch {
 	case c.how == Raw:
 		return Unit{0, c.Scale}
@@ -218,7 +218,7 @@ func (u *units) running(c *column) Unit {
 // target is the unit that follows from the statistics of a column. If some rows lack the column,
 // which means 0, and all others have the same number, that number is the unit.
 func (u *units) target(c *column, absent bool) Unit {
-	now := u.running(c)
+	now := u.currentUnit(c)
 	if absent && now.Scale == 0 && now.Center != 0 {
 		return Unit{0, math.Abs(now.Center)}
 	}
@@ -235,7 +235,7 @@ func (u *units) clone(old *units) *units {
 	}
 	c := *u
 	c.cols, c.at, c.order = append(old.cols[:0], u.cols...), append(old.at[:0], u.at...), append(old.order[:0], u.order...)
-	c.telling = nil
+	c.rowBuffer = nil
 	if u.y != nil {
 		if c.y = old.y; c.y == nil {
 			c.y = &response{}
@@ -330,7 +330,7 @@ func (r *Recast) add(id uint32, old, now Unit) {
 // resume gives a column what the fit continued knows of it; false if the fit has the weight and has
 // not standardised it. With Options.AnyColumns only the fit's covariance has the unit.
 func (s *State) resume(c *column) bool {
-	if !s.knew(c) {
+	if !s.restoreColumn(c) {
 		if u, inside := s.form.Unit(c.id); inside && u.Scale > 0 && u != (Unit{Scale: 1}) { // a column that is not recorded
 			c.unit = u
 			return true
@@ -383,14 +383,14 @@ func (s *State) standardiseRow(fs []uint32, xs []float64, counts bool) ([]uint32
 	}
 	if counts {
 		u.learn(fs, xs)
-		s.follow()
+		s.updateUnits()
 	}
 	return s.inUnits(fs, xs)
 }
 
-// because returns err, of a belief or predictor that is not finite, or its cause: the first numbers
+// causeOf returns err, of a belief or predictor that is not finite, or its cause: the first numbers
 // in the order of the columns, or the responses, whose unit has no finite positive square.
-func (s *State) because(err error) error {
+func (s *State) causeOf(err error) error {
 	if s.units == nil {
 		return err
 	}
@@ -431,8 +431,8 @@ func (u *units) learn(fs []uint32, xs []float64) {
 	}
 }
 
-// follow updates the units that are due to the statistics.
-func (s *State) follow() {
+// updateUnits updates the units that are due to the statistics.
+func (s *State) updateUnits() {
 	u := s.units
 	n := s.told + 1
 	r := u.recast(false)
@@ -456,7 +456,7 @@ func (s *State) recast(r *Recast) {
 	s.moved = true
 	for k := range s.bank {
 		gain := 0.0
-		d := s.believed(k)
+		d := s.noiseInForce(k)
 		s.change(k, d, d, func() float64 {
 			gain = s.form.Recast(k, r)
 			return gain
@@ -484,7 +484,7 @@ func (s *State) inUnits(fs []uint32, xs []float64) ([]uint32, []float64, float64
 	for e, id := range fs {
 		x := xs[e]
 		if x != x {
-			if stands, ok := s.gap(id, fs, xs); ok {
+			if stands, ok := s.interactionLacking(id, fs, xs); ok {
 				x = stands
 			}
 		}
@@ -547,9 +547,9 @@ func (s *State) unitOfNoise() float64 {
 	return math.Sqrt(s.plan.Model.Lik.(lik.Dispersed).Dispersion())
 }
 
-// respond returns a row in the unit of the responses, after the change that its response, less the
+// rescaleResponse returns a row in the unit of the responses, after the change that its response, less the
 // known part of its predictor, makes to that unit.
-func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
+func (s *State) rescaleResponse(o lik.Obs, shift float64) lik.Obs {
 	y := s.units.y
 	if !(o.Weight > 0) {
 		o.Y = y.unit.of(o.Y)
@@ -568,7 +568,7 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 		now = Unit{y.Center, y.Scale}
 	}
 	if due(s.told+1, y.unit, now) {
-		s.reply(now)
+		s.setResponseUnit(now)
 	}
 	if y.unit.Scale == 0 && !s.units.centred && s.given() { // all were 0
 		y.unit.Scale = s.unitOfNoise()
@@ -583,9 +583,9 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 	return o
 }
 
-// reply makes now the unit of the responses: weights are multiplied by ratio, the intercept moves,
+// setResponseUnit makes now the unit of the responses: weights are multiplied by ratio, the intercept moves,
 // and all priors are those of the new unit.
-func (s *State) reply(now Unit) {
+func (s *State) setResponseUnit(now Unit) {
 	y := s.units.y
 	old := y.unit
 	y.unit, s.moved = now, true
@@ -596,7 +596,7 @@ func (s *State) reply(now Unit) {
 	shift := (old.Center - now.Center) / now.scale()
 	for k := range s.bank {
 		b := &s.bank[k]
-		d := s.believed(k)
+		d := s.noiseInForce(k)
 		// Earlier rows keep their noise, except a noise of 1 in a unit that was meaningless.
 		if ratio != 1 && !(s.plan.unitNoise && math.Abs(math.Log(ratio)) > farUnit) {
 			s.change(k, d, d*ratio*ratio, func() float64 { // the prior changes as if the noise did
@@ -607,7 +607,7 @@ func (s *State) reply(now Unit) {
 		s.change(k, d, d, func() float64 {
 			s.form.Stretch(k, ratio)
 			if s.units.centred && shift != 0 {
-				s.lift(k, shift)
+				s.shiftIntercept(k, shift)
 			}
 			if b.learning != nil {
 				b.learning.Recast(ratio)
@@ -628,8 +628,8 @@ func (s *State) reply(now Unit) {
 // to be that of a few responses that were nearly equal or nearly 0.
 const farUnit = 2 * math.Ln2
 
-// lift moves the intercept of belief k by shift, but not its prior.
-func (s *State) lift(k int, shift float64) {
+// shiftIntercept moves the intercept of belief k by shift, but not its prior.
+func (s *State) shiftIntercept(k int, shift float64) {
 	s.form.Lift(k, shift)
 	one := []float64{1}
 	id := []uint32{0}
@@ -687,7 +687,7 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	c.Prior.Variance = unscaled(c.Prior.Variance, q*q)
 	c.Prior.InterceptVariance = unscaled(c.Prior.InterceptVariance, q*q)
 	if !inside {
-		c.Start = r.told(f, !m.NoIntercept)
+		c.Start = r.fitInUnit(f, !m.NoIntercept)
 	}
 	return &c, r
 }
@@ -793,9 +793,9 @@ func (s *State) linearIn(b *kernels.Batch, mean, variance []float64) error {
 	return nil
 }
 
-// leave returns a form for the fit: one that does not keep units has the weights per original unit,
+// formForFit returns a form for the fit: one that does not keep units has the weights per original unit,
 // under the prior of the units that the statistics have arrived at.
-func (s *State) leave() Form {
+func (s *State) formForFit() Form {
 	if len(s.units.at) < s.dict.Len() {
 		s.number()
 	}
@@ -814,7 +814,7 @@ func (s *State) leave() Form {
 		var r Recast
 		for k := range c.units.cols {
 			col := &c.units.cols[k]
-			if now := c.units.running(col); now != col.unit && now.Scale != 0 {
+			if now := c.units.currentUnit(col); now != col.unit && now.Scale != 0 {
 				r.add(col.id, col.unit, now)
 				col.unit = now
 			}
@@ -825,9 +825,9 @@ func (s *State) leave() Form {
 	return form
 }
 
-// meet converts s and a copy of src, whose features are numbered by g, to common units: those of
+// toCommonUnits converts s and a copy of src, whose features are numbered by g, to common units: those of
 // one if the other has no rows, otherwise those of their joint statistics.
-func (s *State) meet(src *State, g *Merging) (*State, error) {
+func (s *State) toCommonUnits(src *State, g *Merging) (*State, error) {
 	src = src.Clone()
 	if err := src.Grow(); err != nil {
 		return nil, err
@@ -854,8 +854,8 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		}
 		c := &s.units.cols[k]
 		begun := column{id: c.id, how: c.how, unit: Unseen}
-		if s.knew(&begun) {
-			begun.unit = s.began(&begun)
+		if s.restoreColumn(&begun) {
+			begun.unit = s.unitAtStart(&begun)
 		}
 		now := c.unit
 		without, withoutToo := c.N < s.told || c.unit.Scale != 0, o.N < src.told || o.unit.Scale != 0
@@ -865,7 +865,7 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 			now, c.ColumnStats = o.unit, o.ColumnStats
 		default:
 			c.Merge(o.Less(stats))
-			now = s.units.running(c)
+			now = s.units.currentUnit(c)
 		}
 		if now.Scale == 0 && c.N > c.Missing && c.how != Raw {
 			now = s.units.target(c, without || withoutToo)
@@ -875,7 +875,7 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		if begun.N > begun.Missing {
 			s.enter(&begun, &bare, &back)
 			first.add(c.id, begun.unit, c.unit)
-		} else if start != nil && told(start) > begun.N && now.Center != 0 && !math.IsNaN(now.Center) {
+		} else if start != nil && trainingRows(start) > begun.N && now.Center != 0 && !math.IsNaN(now.Center) {
 			first.add(uint32(s.plan.Named+len(g.Joined)), Unit{}, now)
 			g.Joined = append(g.Joined, c.id)
 		}
@@ -883,7 +883,7 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 	s.recast(&own)
 	src.recast(&other)
 	if s.units.y != nil {
-		s.meetResponses(src)
+		s.toCommonResponseUnit(src)
 	}
 	g.Prepare = func(f Form) {
 		t := *s
@@ -898,14 +898,14 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		if y := s.units.y; y != nil && start != nil && y.unit != y.begunUnit {
 			u, r := *s.units, *y
 			t.units, u.y, r.unit = &u, &r, y.begunUnit
-			t.reply(y.unit)
+			t.setResponseUnit(y.unit)
 		}
 	}
 	return src, nil
 }
 
-// meetResponses is meet for the unit of the responses.
-func (s *State) meetResponses(src *State) {
+// toCommonResponseUnit is toCommonUnits for the unit of the responses.
+func (s *State) toCommonResponseUnit(src *State) {
 	y, o := s.units.y, src.units.y
 	start := y.begun
 	switch {
@@ -933,13 +933,13 @@ func (s *State) adopt(now Unit) {
 		y.unit = now
 		s.bind()
 	default:
-		s.reply(now)
+		s.setResponseUnit(now)
 	}
 }
 
-// knew gives a column the statistics and the unit of the fit continued; false if the fit has not
+// restoreColumn gives a column the statistics and the unit of the fit continued; false if the fit has not
 // standardised it.
-func (s *State) knew(c *column) bool {
+func (s *State) restoreColumn(c *column) bool {
 	k := s.columnBefore(c.id)
 	if k == nil || math.IsNaN(k.Scale) {
 		return false
@@ -947,7 +947,7 @@ func (s *State) knew(c *column) bool {
 	c.ColumnStats = k.Stats()
 	u, inside := s.form.Unit(c.id)
 	if !inside {
-		u = s.units.running(c)
+		u = s.units.currentUnit(c)
 		if center, scale, ok := s.plan.Model.Start.Kept(kernels.KeptUnitOf(k.Name)); ok && (center == 0 || s.units.centred && c.how == Centred) {
 			u = Unit{center, scale}
 		}
@@ -956,8 +956,8 @@ func (s *State) knew(c *column) bool {
 	return true
 }
 
-// began is the unit of a column in the fit continued, which the form may have changed since.
-func (s *State) began(c *column) Unit {
+// unitAtStart is the unit of a column in the fit continued, which the form may have changed since.
+func (s *State) unitAtStart(c *column) Unit {
 	f := s.plan.Model.Start
 	if f.Covariance.Form != gauss.Arrowhead {
 		return c.unit

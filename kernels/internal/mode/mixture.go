@@ -291,7 +291,7 @@ func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
 		f.Keep(kernels.KeptPredictive, s.Predictive.Mean, s.Predictive.Variance)
 	}
 	if s.Drawn {
-		f.Say(Drawn)
+		f.AddStatus(Drawn)
 	}
 }
 

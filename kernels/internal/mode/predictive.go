@@ -53,7 +53,7 @@ const (
 // has other responses, or some weights are known.
 func Events(p *kernels.Problem) Predictor {
 	t := p.Lik.Traits()
-	if !t.Binary && !t.Trials || p.N == 0 || p.Knows() {
+	if !t.Binary && !t.Trials || p.N == 0 || p.HasKnown() {
 		return nil
 	}
 	var rows []int

@@ -20,14 +20,14 @@ func (r *Reader) Head() tally.Head {
 }
 
 // Counts writes columns and rows, as counted.
-func (w *Writer) Counts(c *kernels.Counted, t *kernels.Totals) {
+func (w *Writer) Counts(c *kernels.ColumnCounts, t *kernels.Totals) {
 	w.Columns(c.Columns())
 	w.Whole(t.Rows, t.Skipped)
 	w.Floats(t.Weight)
 }
 
 // Counts reads what Writer.Counts wrote.
-func (r *Reader) Counts(c *kernels.Counted, t *kernels.Totals) (cols []kernels.FitColumn) {
+func (r *Reader) Counts(c *kernels.ColumnCounts, t *kernels.Totals) (cols []kernels.FitColumn) {
 	if cols = r.Columns(); len(cols) > 0 {
 		*c = kernels.CountFrom(cols)
 	}

@@ -53,7 +53,7 @@ func (f *Aggregate) inspect(args []Vec, n, caller int, place uint64) (*window, e
 		case name == "options" && v.Type == Struct:
 			err = w.constants(v, n, f.RowFields)
 		case v.Type == Struct || v.Type == Array || v.Type == Union:
-			err = w.struc(v, n, name)
+			err = w.structColumn(v, n, name)
 		}
 		if err != nil && w.later {
 			return w, err
@@ -84,9 +84,9 @@ func (w *window) constants(v *Vec, n int, rowFields []string) error {
 	return nil
 }
 
-// struc records another STRUCT: a field of a plain type, alone in it, is constant in every row or
+// structColumn records another STRUCT: a field of a plain type, alone in it, is constant in every row or
 // in none.
-func (w *window) struc(v *Vec, n int, name string) error {
+func (w *window) structColumn(v *Vec, n int, name string) error {
 	refuse := fmt.Errorf("%s is %s %s, or give a LIST or MAP", name, v.TypeName(), windowAdvice)
 	if v.Type != Struct || len(v.Kids) != 1 {
 		return refuse
