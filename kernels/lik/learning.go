@@ -150,6 +150,9 @@ func (g *Learning) Relax(known int64, v float64) {
 	g.Drift, g.loose = true, true
 }
 
+// Loose reports whether rows tied weights (Relax).
+func (g *Learning) Loose() bool { return g.loose }
+
 // MarkUncertain marks a continued fit in which rows that tied weights taught D without Relax, as in former
 // versions: D may be far too small then.
 func (g *Learning) MarkUncertain() { g.doubted = true }
@@ -387,6 +390,9 @@ func (g *Learning) Resume(d, believed, rows, info float64) {
 	g.info, g.info0 = info, info
 	g.rows, g.rows0 = rows, rows
 }
+
+// ResumeLoose is Resume's addition for rows that tied weights (Relax) and have said nothing about D.
+func (g *Learning) ResumeLoose() { g.Drift, g.loose = true, true }
 
 // Clone returns an independent copy.
 func (g *Learning) Clone() *Learning { c := *g; return &c }

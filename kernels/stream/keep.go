@@ -60,9 +60,18 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	}
 }
 
+// looseBelieved in place of steps says that rows tied weights, but brought no information yet.
+const looseBelieved = 2
+
 // keepBelieved is keep for the noise under which the beliefs absorbed earlier rows.
 func (s *State) keepBelieved(f *kernels.Fit, g *lik.Learning) {
-	if !s.plan.noise || g.Drift || s.plan.Drifts {
+	if !s.plan.noise || s.plan.Drifts {
+		return
+	}
+	if g.Drift {
+		if g.Loose() && g.Information() == 0 {
+			f.Keep(kernels.KeptBelieved, g.Believed(), looseBelieved)
+		}
 		return
 	}
 	steps := 0.0
@@ -142,11 +151,12 @@ func trainingRows(f *kernels.Fit) int64 {
 	return int64(n)
 }
 
-// resumeNoise restores to l, for responses in units of scale, what a fit knows of the noise.
-func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
+// resumeNoise restores to l, for responses in units of scale, what a fit knows of the noise. loose
+// says that its rows tied weights, which follows from information if there is some.
+func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) (loose bool) {
 	f := m.Start
 	if f == nil {
-		return
+		return false
 	}
 	own := *f // the dispersion may be set to another value
 	own.Dispersion = l.Dispersion()
@@ -161,11 +171,12 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 		l.Steps = info != 0 || !whole && f.Iterations <= 1 && f.N > 0
 		believed = d
 		if kept, steps, ok := f.Kept(kernels.KeptBelieved); ok && info == 0 {
-			believed, l.Steps = kept, steps != 0
+			believed, l.Steps, loose = kept, steps != 0, steps == looseBelieved
 		}
 	}
 	_, taught := f.TrainingRows()
 	l.Resume(d, believed, taught, info)
+	return loose
 }
 
 // resumeShape restores to l what a fit knows of its shape.

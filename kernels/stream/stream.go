@@ -48,6 +48,7 @@ type Plan struct {
 	up         Update // bound to the model's own likelihood
 	noise      bool   // the noise of the rows is learnt
 	unitNoise  bool   // the noise is 1 in the unit of the responses
+	loose      bool   // the rows of the fit continued tied weights, but brought no information about the noise
 	slow       bool
 	answers    likelihoodTraits
 	calibrates bool          // the summary compares the number of events or counts with its expectation
@@ -193,7 +194,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		} else if learn, err = lik.NewLearning(m.Lik, n); err != nil {
 			return nil, nil, err
 		} else {
-			resumeNoise(learn, m, reply.scale())
+			p.loose = resumeNoise(learn, m, reply.scale())
 			learn.Costly = c.Costly
 			p.Learns = true
 		}
@@ -230,10 +231,12 @@ func (s *State) startMembers(learn *lik.Learning, reply *response) (err error) {
 			learn.Drift = p.Rates[k] > 0 || p.Model.NoiseBy != nil
 			learn.Steps = learn.Steps || p.Drifts || !p.noise
 			s.bank[k].learning = p.learning(learn)
-			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of earlier rows
+			if _, ok := s.form.(Loose); ok && p.loose {
+				s.bank[k].learning.ResumeLoose()
+			} else if ok && learn.Information() != 0 { // of earlier rows
 				s.bank[k].learning.Relax(0, 0)
 			} else if f := p.Model.Start; ok && f != nil && f.Intercept && len(f.Beliefs) > 1 {
-				if rows, _ := f.TrainingRows(); rows > 2 { // loose ones have information by then
+				if rows, _ := f.TrainingRows(); rows > 2 { // a fit of now says that it is loose
 					s.bank[k].learning.MarkUncertain()
 				}
 			}
