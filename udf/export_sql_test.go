@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // hostileLevels are names that SQL has to quote.
@@ -170,6 +172,7 @@ func TestSQLScoresElsewhere(t *testing.T) {
 // The queries of fits of classes give the probabilities of bglm_predict, in a DuckDB that does
 // not know bglm and in SQLite, in all forms of covariance, with or without a reference.
 func TestClassSQLScoresElsewhere(t *testing.T) {
+	kerneltest.Slow(t)
 	db := open(t)
 	plain, err := sql.Open("duckdb", "")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 )
@@ -49,6 +50,7 @@ func drawAverages(seed uint64, n, level int, family string, means bool) *rows.Ta
 // TestAverages fits responses that are means of as many rows as they weigh, which count as so many rows each,
 // and others of the same weights that are not.
 func TestAverages(t *testing.T) {
+	kerneltest.Slow(t)
 	const sentence = "rows of larger weight vary less"
 	for _, c := range []struct {
 		family string
