@@ -306,3 +306,19 @@ func TestResumeUninformed(t *testing.T) {
 		t.Errorf("%d cuts were after rows that had not taught the noise anything, too few to see", uninformed)
 	}
 }
+
+// A row of weight 0 lets the weights drift without counting what the rows determine: a run may stop
+// there, too.
+func TestResumeAfterWeightless(t *testing.T) {
+	const n, cut = 60, 20
+	for _, c := range resumeCases() {
+		if !c.weights || c.forgetting == 0 && c.noise == 0 {
+			continue
+		}
+		r := newResumeRows(c.family, n, 8)
+		r.weight[cut-2], r.weight[cut-1] = 0, 0
+		if far, _ := apart(t, c.String(), c.fit(t, r, c.fit(t, r, nil, true, 0, cut), true, cut, n), c.fit(t, r, nil, true, 0, n)); !(far <= c.within(cut)) {
+			t.Errorf("%s: %.3g from the uninterrupted run, at most %.3g", c, far, c.within(cut))
+		}
+	}
+}

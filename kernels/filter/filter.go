@@ -474,15 +474,24 @@ func (s *joint) Known(k int) int64 { return s.bank[k].known }
 
 // Determined implements stream.Form.
 func (s *joint) Determined(k int) int64 {
+	s.bank[k].known = s.Count(k)
+	return s.bank[k].known
+}
+
+// Count implements stream.Counter: Known is that after the last row of weight above 0, since which
+// the weights may have drifted.
+func (s *joint) Count(k int) (known int64) {
 	b := s.bank[k]
 	s.free = resize(s.free, len(b.mean))
 	b.cov.quick(s.free)
-	b.known = 0
 	for j, v := range s.free {
-		b.known += lik.Determined(v, s.restV[j])
+		known += lik.Determined(v, s.restV[j])
 	}
-	return b.known
+	return known
 }
+
+// SetKnown implements stream.Counter.
+func (s *joint) SetKnown(k int, n int64) { s.bank[k].known = n }
 
 // Gain implements stream.Whole.
 func (s *joint) Gain(k int) float64 {
