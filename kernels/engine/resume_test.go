@@ -209,7 +209,7 @@ func (c resumeCase) within(cut int) float64 {
 	case "diagonal":
 		switch {
 		case located && moves && !c.bare:
-			return 0.4
+			return 1e-3
 		case located || moves:
 			return 1e-12
 		}
