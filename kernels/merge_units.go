@@ -73,10 +73,14 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 	for k, f := range fits {
 		u := one
 		u.columns = make([]ColumnStats, len(names))
+		rows, _ := f.TrainingRows()
 		for _, c := range f.Columns {
-			if j, ok := place[c.Name]; ok && c.Kind == NumberColumn && c.Scale > 0 {
+			if j, ok := place[c.Name]; ok && c.Kind == NumberColumn && c.Scale >= 0 {
 				u.columns[j] = c.Stats()
 				sum.columns[j].Merge(u.columns[j])
+				if c.Scale == 0 && float64(c.N) < rows { // the unit of equal numbers that some rows do not have
+					u.columns[j].Center, u.columns[j].Scale = 0, math.Abs(c.Center)
+				}
 			}
 		}
 		if f.located() {
@@ -110,12 +114,13 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 	return &sum, parts
 }
 
-// scales returns the divisors of the columns and the numbers subtracted from them.
+// scales returns the divisors of the columns and the numbers subtracted from them. Numbers of a
+// stream that are all equal are centred, but not divided.
 func (u *mergeUnits) scales() (scale, shift []float64) {
 	scale, shift = make([]float64, len(u.columns)), make([]float64, len(u.columns))
 	for j, c := range u.columns {
-		switch scale[j] = 1; {
-		case !(c.Scale > 0):
+		switch {
+		case c.N == c.Missing:
 		case u.centred:
 			scale[j], shift[j] = c.Scale, c.Center
 		case u.loose:
@@ -123,6 +128,7 @@ func (u *mergeUnits) scales() (scale, shift []float64) {
 		default:
 			scale[j] = math.Hypot(c.Center, c.Scale)
 		}
+		scale[j] = Or(scale[j], 1)
 	}
 	return scale, shift
 }
