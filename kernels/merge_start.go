@@ -107,7 +107,7 @@ func (m *fitMerge) startUnits(f *Fit, names []string, loose bool) *mergeUnits {
 		if begun, was := m.from.unitOf(name); ok && was && f != m.from && !f.movedUnit(name, m.from) {
 			unit = begun
 		}
-		if ok && unit.Scale > 0 {
+		if ok {
 			u.columns[j] = unit
 		}
 	}
@@ -131,11 +131,11 @@ func (f *Fit) responseCenter() (at float64, ok bool) {
 
 // unitOf returns the unit in force of a numeric column of f; false if it has none.
 func (f *Fit) unitOf(name string) (u ColumnStats, ok bool) {
-	k := slices.IndexFunc(f.Columns, func(c FitColumn) bool { return c.Kind == NumberColumn && c.Name == name && c.Scale > 0 })
+	k := slices.IndexFunc(f.Columns, func(c FitColumn) bool { return c.Kind == NumberColumn && c.Name == name && c.Scale >= 0 })
 	if k < 0 {
 		return u, false
 	}
-	u = f.Columns[k].Stats()
+	u = f.unit(&f.Columns[k])
 	if f.Covariance.Form == gauss.Arrowhead {
 		l := f.Covariance.Arrow()
 		if at := slices.IndexFunc(f.Beliefs, func(b Belief) bool { return b.Feature == name }); at >= 0 {

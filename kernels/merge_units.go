@@ -73,14 +73,10 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 	for k, f := range fits {
 		u := one
 		u.columns = make([]ColumnStats, len(names))
-		rows, _ := f.TrainingRows()
 		for _, c := range f.Columns {
 			if j, ok := place[c.Name]; ok && c.Kind == NumberColumn && c.Scale >= 0 {
-				u.columns[j] = c.Stats()
-				sum.columns[j].Merge(u.columns[j])
-				if c.Scale == 0 && float64(c.N) < rows { // the unit of equal numbers that some rows do not have
-					u.columns[j].Center, u.columns[j].Scale = 0, math.Abs(c.Center)
-				}
+				u.columns[j] = f.unit(&c)
+				sum.columns[j].Merge(c.Stats())
 			}
 		}
 		if f.located() {
@@ -112,6 +108,16 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 	sum.factor /= total
 	sum.center /= total
 	return &sum, parts
+}
+
+// unit returns the unit that follows from what f knows of a numeric column: the number itself, for
+// equal numbers that some rows do not have.
+func (f *Fit) unit(c *FitColumn) ColumnStats {
+	u := c.Stats()
+	if rows, _ := f.TrainingRows(); u.Scale == 0 && u.N > u.Missing && float64(u.N) < rows {
+		u.Center, u.Scale = 0, math.Abs(u.Center)
+	}
+	return u
 }
 
 // scales returns the divisors of the columns and the numbers subtracted from them. Numbers of a
