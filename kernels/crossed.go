@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels/design"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/memory"
 )
 
@@ -54,10 +55,10 @@ func (f *Fit) hasCentredInteraction(c *FitColumn) bool {
 	return centred || (c.Missing == 0 || f.filled(c)) && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
 }
 
-// spread is the standard deviation of a numeric column that was standardised: without an intercept
-// Scale is the root mean square.
+// spread is the standard deviation of a numeric column that was standardised: that is Scale, except
+// that a batch fit without an intercept and without covariances has the root mean square there.
 func (c *FitColumn) spread(f *Fit) float64 {
-	if f.Intercept {
+	if f.Intercept || f.Covariance.Form != gauss.Diagonal {
 		return c.Scale
 	}
 	return math.Sqrt(max(c.Scale*c.Scale-c.Center*c.Center, 0))

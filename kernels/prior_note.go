@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/bglm/bglm/kernels/gauss"
 )
 
 var equals, isNull = []byte("="), []byte(IsNull)
@@ -70,6 +72,9 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weigh
 				of = c.Name
 			} else if c.Name == string(feature) && c.Scale > 0 {
 				scale = c.Scale
+				if !f.Intercept && f.Covariance.Form != gauss.Diagonal { // numbers are not centred
+					scale = math.Hypot(c.Center, c.Scale)
+				}
 			}
 			if by := m.PriorBy.Of(c.Name); by != nil {
 				of, v = c.Name, by.Variance

@@ -276,9 +276,20 @@ func (s *Standard) Restore(f *Fit) error {
 	f.Prior.Variance *= s.Unit * s.Unit
 	f.Prior.InterceptVariance *= s.Unit * s.Unit
 	f.Columns = slices.Clone(f.Columns)
+	spread := map[string]float64{}
+	if s.Spread != nil && f.Covariance.Form != gauss.Diagonal {
+		for j, v := range s.Spread {
+			if !math.IsNaN(v) {
+				spread[s.of.Name(j)] = v
+			}
+		}
+	}
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		c.Variance *= s.Unit * s.Unit
+		if v, ok := spread[c.Name]; ok && c.Kind == NumberColumn {
+			c.Scale = v
+		}
 		if c.Kind == LevelsColumn { // of the standard deviation of weights
 			c.Center *= s.Unit
 			c.Scale *= s.Unit

@@ -15,6 +15,7 @@ import (
 // w'_j = Scale_j w_j / Unit and b' = (b + Σ Shift_j w_j - Origin) / Unit.
 type Scaling struct {
 	Scale, Shift []float64 // by column; 1 and 0 if unchanged
+	Spread       []float64 // by column: the standard deviation of numbers that were not centred, else NaN; nil for none
 	Unit, Origin float64   // 1 and 0 if unchanged; Origin needs an intercept, column 0
 	Crossed      []Crossed // how the columns were crossed before (Columns.Cross), nil for none
 	centred      bool
@@ -196,7 +197,15 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 		if here {
 			s.Shift[j] = mean
 			s.centred = true
+			continue
 		}
+		if s.Spread == nil {
+			s.Spread = memory.Floats(c.P)
+			for i := range s.Spread {
+				s.Spread[i] = math.NaN()
+			}
+		}
+		s.Spread[j] = spread
 	}
 	s.Note = centring.Note
 	return c.scaled(s, centring.fill), s
