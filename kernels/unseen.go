@@ -149,6 +149,7 @@ func (s *Standard) scaleNumbers(q *Problem, numbers []NumberTotals, t *Totals, l
 		}
 	}
 	scale, shift := slices.Repeat([]float64{1}, of.P), memory.Floats(of.P)
+	plain := map[int]float64{} // standard deviations of numbers that are not centred
 	centring := design.NewCentring(of.centres(), loose, of.P, all)
 	for j, id := range of.cols {
 		if !number(j) {
@@ -165,12 +166,17 @@ func (s *Standard) scaleNumbers(q *Problem, numbers []NumberTotals, t *Totals, l
 		}
 		if scale[j] = design.Unit(n.Center, spread, here); here {
 			shift[j] = n.Center
+		} else {
+			plain[j] = spread
 		}
 		if k, ok := at[of.Name(j)]; ok && q.columns[k].Kind == NumberColumn {
 			q.columns[k].Scale = scale[j]
 		}
 	}
 	s.Scaling = design.NewScaling(scale, shift)
+	for j, spread := range plain {
+		s.NotCentred(j, spread)
+	}
 	s.Note = centring.Note
 	return nil
 }

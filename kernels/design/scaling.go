@@ -34,6 +34,17 @@ func NewScaling(scale, shift []float64) *Scaling {
 	return s
 }
 
+// NotCentred records the standard deviation of column j, whose numbers were not centred.
+func (s *Scaling) NotCentred(j int, spread float64) {
+	if s.Spread == nil {
+		s.Spread = memory.Floats(len(s.Scale))
+		for i := range s.Spread {
+			s.Spread[i] = math.NaN()
+		}
+	}
+	s.Spread[j] = spread
+}
+
 // Inverse returns the inverse scaling.
 func (s *Scaling) Inverse() *Scaling {
 	i := &Scaling{Scale: make([]float64, len(s.Scale)), Shift: make([]float64, len(s.Scale)), Unit: 1 / s.Unit, Origin: -s.Origin / s.Unit, centred: s.centred, Beyond: -1}
@@ -199,13 +210,7 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 			s.centred = true
 			continue
 		}
-		if s.Spread == nil {
-			s.Spread = memory.Floats(c.P)
-			for i := range s.Spread {
-				s.Spread[i] = math.NaN()
-			}
-		}
-		s.Spread[j] = spread
+		s.NotCentred(j, spread)
 	}
 	s.Note = centring.Note
 	return c.scaled(s, centring.fill), s
