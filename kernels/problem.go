@@ -1017,7 +1017,7 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 	l := f.Covariance.Arrow()
 	s := l.NewSpread(len(f.Beliefs), p.N, p.Matrix)
 	p.Parallel(p.N, p.Values()*(1+l.D), func(lo, hi int) {
-		var room arrowhead.Room
+		var room arrowhead.SpreadScratch
 		at := []int(nil)
 		for i := lo; i < hi; i++ {
 			p.Stop.Row(i)

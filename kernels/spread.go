@@ -7,7 +7,7 @@ import (
 )
 
 // Spread computes variances of predictors under a covariance, for which the factor of an arrowhead's
-// block is laid out only once. After Prepare it serves concurrent goroutines, each with a Room.
+// block is laid out only once. After Prepare it serves concurrent goroutines, each with a SpreadScratch.
 type Spread struct {
 	c     *Covariance
 	arrow arrowhead.Spread
@@ -16,7 +16,7 @@ type Spread struct {
 
 // SpreadScratch is scratch memory for variances of predictors.
 type SpreadScratch struct {
-	arrow arrowhead.Room
+	arrow arrowhead.SpreadScratch
 	part  []float64
 }
 

@@ -340,7 +340,7 @@ func (s *Standard) restoreArrow(f *Fit, place []int) bool {
 	}
 	w := make([]float64, l.D)
 	spread := l.NewSpread(len(place), len(place), s.of.Matrix)
-	var room arrowhead.Room
+	var room arrowhead.SpreadScratch
 	unit := l.OriginalUnits(w, l.Values[:l.D])
 	for k, j := range place {
 		s.of.Stop.Row(k)

@@ -327,7 +327,7 @@ func (c *Covariance) validateArrow(p int, belief func(j int) Weight) error {
 	}
 	var s arrowhead.Spread
 	s.Pack(a)
-	var room arrowhead.Room
+	var room arrowhead.SpreadScratch
 	at, one, g := make([]int, 1), []float64{1}, make([]float64, a.D)
 	for j := 0; j < p; j += 1 + p*a.D*a.D/validated {
 		at[0] = j

@@ -8,7 +8,7 @@ import (
 )
 
 // Spread computes the variances of many predictors under a Layout, equal to those of its Variance
-// up to rounding. It serves concurrent goroutines, each with a Room.
+// up to rounding. It serves concurrent goroutines, each with a SpreadScratch.
 type Spread struct {
 	l      Layout
 	root   []float64     // packed, if the block is small or predictors are few
@@ -19,8 +19,8 @@ type Spread struct {
 	units  []int         // weights of the block that have a unit
 }
 
-// Room is scratch memory for Spread's Variance.
-type Room struct {
+// SpreadScratch is scratch memory for Spread's Variance.
+type SpreadScratch struct {
 	g, f []float64 // g is 0 between calls
 	used []bool
 	on   []int // indices in use
@@ -89,7 +89,7 @@ func (s *Spread) Pack(l Layout) {
 
 // Variance returns the variance of Σ x_i w of beliefs at_i, like Layout.Variance. Cost: O(d²), or
 // with products O(nnz²), and O(d) for each pair of leaves.
-func (s *Spread) Variance(at []int, x []float64, r *Room) float64 {
+func (s *Spread) Variance(at []int, x []float64, r *SpreadScratch) float64 {
 	if len(r.g) < s.l.D {
 		r.g, r.f, r.used = make([]float64, s.l.D), make([]float64, s.l.D), make([]bool, s.l.D)
 	}

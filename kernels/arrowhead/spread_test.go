@@ -54,7 +54,7 @@ func TestSpread(t *testing.T) {
 		}
 		g := make([]float64, d)
 		few, many := l.NewSpread(p, 1, dense.New), l.NewSpread(p, 1000, dense.New)
-		var room Room
+		var room SpreadScratch
 		for range 200 {
 			at, x := []int{0}, []float64{1}
 			for range rng.IntN(6) {

@@ -25,7 +25,8 @@ func TestMergeConstantColumn(t *testing.T) {
 	const n = 120
 	for _, weighted := range []bool{true, false} {
 		for _, bare := range []bool{true, false} {
-			for _, covariance := range []string{"full", "arrowhead", "laplace"} {
+			for _, method := range []string{"adf full", "adf arrowhead", "laplace"} {
+				name, covariance, _ := strings.Cut(method, " ")
 				for _, cut := range []int{4, 5, 9, 17} {
 					r := newResumeRows("gaussian", n, 5)
 					for i := range r.late {
@@ -34,13 +35,7 @@ func TestMergeConstantColumn(t *testing.T) {
 					from := func(start *kernels.Fit, lo, hi int) *kernels.Fit {
 						s := option.Defaults()
 						s.Family, s.NoIntercept, s.Standardize, s.Params.Dispersion = "gaussian", bare, kernels.Given(true), 4e4
-						s.Options.AutoDispersion = false
-						method := "adf"
-						if covariance == "laplace" {
-							method = "laplace"
-						} else {
-							s.Options.Covariance = covariance
-						}
+						s.Options.Covariance, s.Options.AutoDispersion = covariance, false
 						if start != nil {
 							s = option.Defaults()
 							if err := s.Continue(start); err != nil {
@@ -51,7 +46,7 @@ func TestMergeConstantColumn(t *testing.T) {
 						if weighted {
 							in.Weight = rows.Numbers("weight", r.weight[lo:hi])
 						}
-						f, err := engine.Fit(context.Background(), method, s, in)
+						f, err := engine.Fit(context.Background(), name, s, in)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -59,10 +54,10 @@ func TestMergeConstantColumn(t *testing.T) {
 					}
 					want := from(nil, 0, n)
 					for _, first := range []int{0, 2, 3} { // rows of a fit that both parts continue
-						if first > 0 && covariance == "laplace" {
+						if first > 0 && name == "laplace" {
 							continue // which has the units of its first rows
 						}
-						what := fmt.Sprintf("weighted %v, bare %v, %s, cut at %d and %d", weighted, bare, covariance, first, cut)
+						what := fmt.Sprintf("weighted %v, bare %v, %s, cut at %d and %d", weighted, bare, method, first, cut)
 						var start *kernels.Fit
 						if first > 0 {
 							start = from(nil, 0, first)

@@ -217,7 +217,7 @@ func (c resumeCase) within(cut int) float64 {
 	case "arrowhead":
 		switch {
 		case moves && c.levels > 9 && located:
-			return 0.25
+			return 0.2
 		case moves && c.levels > 9:
 			return 1e-3
 		case located && c.bare:
@@ -226,7 +226,7 @@ func (c resumeCase) within(cut int) float64 {
 		return 0
 	case "full":
 		if c.family == "gaussian" && c.noise > 0 && cut < 5 {
-			return 1e-9
+			return 1e-10
 		}
 		return 1e-11
 	}
@@ -267,6 +267,9 @@ func TestResume(t *testing.T) {
 					what := fmt.Sprintf("seed %d, cut at %d, options again %v", seed, cut, again)
 					far, same := apart(t, what, c.fit(t, r, c.fit(t, r, nil, true, 0, cut), again, cut, n), whole)
 					most := c.within(cut)
+					if seed > 0 { // the bounds are of the first set of rows
+						most *= 1.25
+					}
 					if !(far <= most) || most == 0 && !same {
 						t.Errorf("%s, %s: %.3g from the uninterrupted run, bit for bit %v; at most %.3g", c, what, far, same, most)
 					}
@@ -283,8 +286,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The first rows of factorised beliefs may tie more weights than they can teach the noise: rows of
-// small weight, or rows of many columns. A run that stops there goes on as if it had not.
+// The first rows of factorised beliefs, if their weights are small, may determine more than they bring and
+// so teach the noise nothing. A run that stops there goes on as if it had not.
 func TestResumeUninformed(t *testing.T) {
 	c := resumeCase{method: "adf", covariance: "diagonal", family: "gaussian", auto: true, weights: true}
 	uninformed := 0

@@ -99,7 +99,7 @@ func tableRows(t *testing.T, m *kernels.Model, seed uint64, groups, rows int, fa
 // Learning never ends below the best of a fine grid over the prior variance, and says
 // that it converged.
 func TestLearningTables(t *testing.T) {
-	tables, points := 24, 50
+	tables, points := 60, 80
 	if testing.Short() {
 		tables, points = 5, 25
 	}

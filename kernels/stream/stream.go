@@ -236,7 +236,7 @@ func (s *State) startMembers(learn *lik.Learning, reply *response) (err error) {
 			} else if ok && learn.Information() != 0 { // of earlier rows
 				s.bank[k].learning.Relax(0, 0)
 			} else if f := p.Model.Start; ok && f != nil && f.Intercept && len(f.Beliefs) > 1 {
-				if rows, _ := f.TrainingRows(); rows > 2 { // a fit of now says that it is loose
+				if rows, _ := f.TrainingRows(); rows > 2 { // a fit of this version records that it is loose
 					s.bank[k].learning.MarkUncertain()
 				}
 			}
