@@ -271,7 +271,7 @@ func (c *ColumnCounts) Columns() []FitColumn {
 // it. has reports whether there is a belief about a feature.
 func (f *Fit) Replacement(feature string, has func(feature string) bool) float64 {
 	if c := f.Number(feature); c != nil {
-		if !math.IsNaN(c.Center) && (c.Missing == 0 || has(feature+IsNull)) {
+		if !math.IsNaN(c.Center) && (c.Missing == 0 && !f.LearntAbsent() || has(feature+IsNull)) {
 			return c.Center
 		}
 		return 0
@@ -300,7 +300,7 @@ func (f *Fit) IgnoresIndicator(feature []byte) bool {
 // interaction.
 func (f *Fit) trainedWithout(c *FitColumn) bool {
 	if !c.Mixed() || !f.filled(c) {
-		return c.Missing > 0 || c.Mixed() && !f.hasCentredInteraction(c)
+		return c.Missing > 0 || f.LearntAbsent() || c.Mixed() && !f.hasCentredInteraction(c)
 	}
 	parts, _ := SplitParts(c.Parts)
 	return !f.hasCentredInteraction(c) || slices.ContainsFunc(parts, func(p ColumnPart) bool {

@@ -43,6 +43,7 @@ const (
 	KeptBase       = "base"       // the variance that learnt ones are compared with, after weights were enlarged; 0
 	KeptPredictive = "foretold"   // PredictiveScale, of a fit that no stream continues
 	KeptDrift      = "drift"      // 1 if weights move with time, which a merge needs to know; 0
+	KeptAbsent     = "absent"     // 1 if NULLs of columns contributed nothing (Options.Missing), also if there were none; 0
 	KeptPriors     = "priors"     // number of single features, or numeric columns, with given priors, and of those in units that move
 )
 
@@ -89,7 +90,7 @@ func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 
 // hasMeanOf reports whether u, a number's own column, has the mean that replaces it in c.
 func (f *Fit) hasMeanOf(c, u *FitColumn) bool {
-	return (c.Missing == 0 || f.filled(c)) && f.HashBits == 0 && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)
+	return (c.Missing == 0 && !f.LearntAbsent() || f.filled(c)) && f.HashBits == 0 && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)
 }
 
 // CrossedMeans returns the replacements of missing numbers in interactions with levels, by column;
@@ -169,7 +170,7 @@ func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 // kept reports whether a name is an internal one of a Learnt.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptPredictive, KeptPriors, KeptDrift:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptPredictive, KeptPriors, KeptDrift, KeptAbsent:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -183,11 +184,15 @@ func (f *Fit) Keep(name string, a, b float64) {
 // KeepModel records what a merge needs to know of m, and of the fit that it continues: the number
 // of single features with given priors, not counting known weights, columns of levels, whose
 // variance f has, and features that no row has yet; whether weights move with the time of the rows;
-// and what was subtracted from the numbers of the former fit's interactions. f has its columns.
+// and what was subtracted from the numbers of the former fit's interactions. It also records for
+// predictions and continued streams whether NULLs contributed nothing. f has its columns.
 func (f *Fit) KeepModel(m *Model) {
 	f.continueCrossed(m.Start)
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
 		f.Keep(KeptDrift, 1, 0)
+	}
+	if m.Options.Missing == "absent" && !m.Options.AnyColumns && slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return c.Kind != FeaturesColumn }) {
+		f.Keep(KeptAbsent, 1, 0)
 	}
 	for _, name := range []string{KeptOrigin, KeptLevel} { // the prior is that of the start
 		if at, _, ok := m.Start.Kept(name); ok {
@@ -215,6 +220,13 @@ func (f *Fit) KeepModel(m *Model) {
 	if n > 0 {
 		f.Keep(KeptPriors, n, moving)
 	}
+}
+
+// LearntAbsent reports whether f, nil for none, was learnt with missing values that contribute
+// nothing, by an option that said so.
+func (f *Fit) LearntAbsent() bool {
+	_, _, ok := f.Kept(KeptAbsent)
+	return ok
 }
 
 // Kept returns what Keep has recorded; false if nothing was, or for a nil fit.

@@ -26,6 +26,7 @@ type partParameters struct {
 	priors, moving   float64         // at most, the number of single features for which a part was given the prior, and of those in units that move
 	correlated       bool            // a part has learnt covariances of its prior
 	drifts           bool            // weights of a part move with time
+	absent, present  bool            // parts with rows: one says that NULLs contributed nothing, one does not
 	filled, void     map[string]bool // interactions for which rows of a part lacked a number: learnt with its replacement, and without it
 }
 
@@ -48,6 +49,9 @@ type partParameter struct {
 func (l *partParameters) add(f *Fit, n int64, times float64) {
 	l.correlated = l.correlated || len(f.Correlations) > 0
 	l.gaps(f)
+	if f.N > 0 && times > 0 {
+		l.absent, l.present = l.absent || f.LearntAbsent(), l.present || !f.LearntAbsent()
+	}
 	for k := range f.Learnt {
 		switch own := &f.Learnt[k]; own.Name {
 		case LearntDeviation:
@@ -129,6 +133,7 @@ func (l *partParameters) merge(o *partParameters) {
 	l.shape.merge(&o.shape)
 	l.priors, l.moving = max(l.priors, o.priors), max(l.moving, o.moving)
 	l.correlated, l.drifts = l.correlated || o.correlated, l.drifts || o.drifts
+	l.absent, l.present = l.absent || o.absent, l.present || o.present
 	l.filled, l.void = union(l.filled, o.filled), union(l.void, o.void)
 }
 
@@ -193,6 +198,9 @@ func (l partParameters) note(f *Fit, parts int64, from *Fit) error {
 	f.Learnt = slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name != KeptOrigin && l.Name != KeptLevel })
 	if l.drifts {
 		f.Keep(KeptDrift, 1, 0)
+	}
+	if l.absent && !l.present {
+		f.Keep(KeptAbsent, 1, 0)
 	}
 	if l.priors > 0 {
 		f.Keep(KeptPriors, l.priors, l.moving)

@@ -13,7 +13,8 @@ import (
 // given. It chooses:
 //
 //   - columns: open if the fit that is continued remembers none;
-//   - missing: the mean and a feature of its own, but absent from open columns;
+//   - missing: the mean and a feature of its own, but absent from open columns, or if they were for
+//     the fit that is continued;
 //   - standardize: if no prior was given, which would refer to the original scale, or if the fit
 //     that is continued did; not by filters of open columns, which do not remember the scale, and
 //     never by a Gaussian process;
@@ -30,6 +31,9 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	o.AnyColumns = s.Columns == "any" || s.Columns == "" && s.Start != nil && s.Start.N > 0 && s.Start.Columns == nil
 	if o.Missing == "" && !o.AnyColumns {
 		o.Missing = "indicator"
+		if s.Start.LearntAbsent() {
+			o.Missing = "absent"
+		}
 	}
 	if auto && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
 		begun := s.Start != nil && s.Start.Standardized() // maps and lists have no columns: of them only the responses are standardised
