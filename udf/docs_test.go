@@ -13,6 +13,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/fitlayout"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf"
@@ -59,6 +60,7 @@ func byTask(t *testing.T) (titles []string, functions [][]udf.Function) {
 // docs/functions.md is the registry printed, each example with its result; the
 // test fails when the page is not what the code says.
 func TestFunctionsDoc(t *testing.T) {
+	kerneltest.Slow(t)
 	db := open(t)
 	wrong, err := os.ReadFile("../docs/errors.md")
 	if err != nil {

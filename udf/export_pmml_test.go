@@ -49,11 +49,9 @@ func pmmlReader(t *testing.T) (python string, db *sql.DB) {
 // the specification alone, what bglm_predict gives with 'plugin': 1e-12 relative. In all forms
 // of covariance, links, with NULLs, levels never seen, interactions and names full of quotes.
 func TestPMMLScoresElsewhere(t *testing.T) {
+	kerneltest.Slow(t)
 	python, db := pmmlReader(t)
-	for k, c := range append(exported[:len(exported):len(exported)], crossed...) {
-		if testing.Short() && k%3 > 0 {
-			continue
-		}
+	for _, c := range append(exported[:len(exported):len(exported)], crossed...) {
 		x, fit := c.x, "SELECT "+strings.Replace(c.fit, "x", c.x, 1)+" AS f FROM t"
 		if x == "" {
 			x, fit = "{n: n, g: g}", "SELECT "+c.fit+" AS f"
@@ -143,6 +141,7 @@ func TestPMMLOfClassesScoresElsewhere(t *testing.T) {
 
 // The reader refuses what the schema does not have.
 func TestPMMLReader(t *testing.T) {
+	kerneltest.Slow(t)
 	python, err := osexec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3")
