@@ -11,6 +11,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -72,9 +73,9 @@ func NewGroups(p *kernels.Problem) Groups {
 }
 
 // Variance returns a robust variance of the responses less their offsets: (IQR/1.349)², or their
-// mean square if half of them are equal, 1 if all are 0. For rows that stand for several, or are not
-// kept, it is the mean square about the mean, because their single responses are not known. A row of
-// weight w counts as w rows.
+// mean square if half of them are equal, 1 if all are 0. For rows that stand for several of
+// different responses, or are not kept, it is the mean square about the mean, because their single
+// responses are not known. A row of weight w counts as w rows.
 func Variance(p *kernels.Problem) float64 {
 	if square, ok := p.ResponseSpread(); ok {
 		return kernels.Or(square, 1)
@@ -85,10 +86,11 @@ func Variance(p *kernels.Problem) float64 {
 		mean += y * rows / n
 		some++
 	}
-	if p.Count != nil && sum-mean*mean > 1e-12*sum {
+	single := p.Count == nil || lik.Pooled(p.Lik).ByResponse
+	if !single && sum-mean*mean > 1e-12*sum {
 		sum -= mean * mean
 	}
-	if (some > 3 || n > 3) && p.Count == nil {
+	if (some > 3 || n > 3) && single {
 		low, high := quartiles(p, some, n)
 		if q := (high - low) / 1.349; q > 0 && special.Finite(q*q) && q*q > 1e-20*sum {
 			return q * q
