@@ -25,8 +25,8 @@ type crossing struct {
 // interaction's numbers should be centred.
 const farNumber = 5
 
-// CrossNote is the note on an interaction of a number far from 0 that was learnt without centring
-// although numbers were standardised, "" for none.
+// CrossNote is the note on an interaction of a number far from 0, or far from unit scale, that was
+// learnt as it is although numbers were standardised, "" for none.
 func (f *Fit) CrossNote() string {
 	for k := range f.Columns {
 		c := &f.Columns[k]
@@ -39,8 +39,17 @@ func (f *Fit) CrossNote() string {
 			if p.Kind != NumberColumn || u == nil || u.Kind != NumberColumn || !(u.Scale > 0) {
 				continue
 			}
-			if spread := u.spread(f); spread > 0 && math.Abs(u.Center) > farNumber*spread {
+			spread := u.spread(f)
+			if spread > 0 && math.Abs(u.Center) > farNumber*spread {
 				return crossNote(c.Name, u.Name, u.Center, spread)
+			}
+			v := 1.0 // in units of the weights of numbers that are near 1
+			if !math.IsNaN(c.Variance) {
+				v = c.Variance / f.Prior.Variance
+			}
+			rms := math.Hypot(u.Center, spread)
+			if c.Kind == LevelsColumn && offScale(rms, v, 1) > math.Log(farScale) {
+				return crossScaleNote(c.Name, u.Name, rms)
 			}
 		}
 	}
@@ -71,6 +80,11 @@ func crossNote(column, number string, center, spread float64) string {
 		sign, by = "+", -by
 	}
 	return fmt.Sprintf("interaction %s uses %s without centring, whose mean is far from 0 (%.6g): its prior says little about the slopes; write it with (%s %s %.10g)", column, number, center, number, sign, by)
+}
+
+func crossScaleNote(column, number string, rms float64) string {
+	by := math.Pow(10, math.Round(math.Log10(rms)))
+	return fmt.Sprintf("interaction %s uses %s as it is, far from unit scale (root mean square %.2g): its prior is for slopes of numbers near 1; write it with %s / %.10g", column, number, rms, number, by)
 }
 
 // plainColumn returns the column with this name, regardless of case, that is no interaction; nil
