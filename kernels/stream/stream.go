@@ -156,8 +156,11 @@ func New(c Config) (*State, error) {
 	s.rows()
 	if m.Options.Standardize {
 		p.fixed = p.fixedNamed(d)
-		_, fixed := p.known(d, 0)
-		s.units = &units{centred: !m.NoIntercept && !fixed, y: reply}
+		s.units = &units{centred: !m.NoIntercept, y: reply}
+		if s.units.centred { // not about an intercept that is known
+			_, fixed := p.known(d, 0)
+			s.units.centred = !fixed
+		}
 	}
 	if m.Start != nil {
 		s.continueFrom(m.Start)
