@@ -287,9 +287,16 @@ func (f *Fit) Replacement(feature string, has func(feature string) bool) float64
 	return 0
 }
 
-// IgnoresIndicator reports whether a feature without a belief contributes nothing: a missing-value indicator,
-// if rows that lacked the value were learnt without it.
+// IgnoresIndicator reports whether a feature without a belief contributes nothing: a missing-value
+// indicator, if rows that lacked the value were learnt without it. With HashBits a feature is the
+// name of its slot.
 func (f *Fit) IgnoresIndicator(feature []byte) bool {
+	if f.HashBits > 0 {
+		var room [24]byte
+		return slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
+			return f.trainedWithout(&c) && bytes.Equal(feature, AppendSlot(room[:0], SlotOf([]byte(c.Name+IsNull), f.HashBits)))
+		})
+	}
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
 		return c.Name == string(column) && f.trainedWithout(&c)

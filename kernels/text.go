@@ -136,7 +136,7 @@ func appendInline(dst []byte, lo, hi uint64) []byte {
 	case numberMark:
 		return strconv.AppendUint(dst, hi, 10)
 	case slotMark:
-		return strconv.AppendUint(append(dst, '#'), hi, 10)
+		return AppendSlot(dst, hi)
 	}
 	if n := len(dst); cap(dst)-n >= inlineText {
 		dst = dst[:n+inlineText]
@@ -260,6 +260,14 @@ func HashName(name []byte) uint64 {
 		name = name[i+1:]
 	}
 	return hashBytes(seed, name)
+}
+
+// SlotOf is the slot of a feature under hash_bits.
+func SlotOf(name []byte, hashBits int) uint64 { return HashName(name) >> (64 - uint(hashBits)) }
+
+// AppendSlot appends the name of a slot.
+func AppendSlot(dst []byte, slot uint64) []byte {
+	return strconv.AppendUint(append(dst, '#'), slot, 10)
 }
 
 func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -265,10 +265,10 @@ func (s *Snapshot) read(r *Row, n *named) error {
 		switch {
 		case math.IsNaN(x) && s.fit.Number(name) != nil:
 			x = s.fit.Replacement(name, s.has)
-		case s.has(name) || s.fit.HashBits > 0:
+		case s.fit.HashBits == 0 && s.has(name):
 		default:
 			_, says, _ := s.columns.find(name)
-			if says == other && !s.columns.features || says == nothing && s.fit.IgnoresIndicator(view(name)) {
+			if says == other && !s.columns.features || says == nothing && s.ignores(name) {
 				continue
 			}
 		}
@@ -277,6 +277,18 @@ func (s *Snapshot) read(r *Row, n *named) error {
 	}
 	n.names, n.values = n.names[:k], n.values[:k]
 	return nil
+}
+
+// ignores reports whether a missing-value indicator contributes nothing: neither it nor its slot has
+// a belief, and rows that lacked the value were learnt without it.
+func (s *Snapshot) ignores(name string) bool {
+	if bits := s.fit.HashBits; bits > 0 {
+		name = string(kernels.AppendSlot(nil, kernels.SlotOf(view(name), bits)))
+		if s.has(name) {
+			return false
+		}
+	}
+	return s.fit.IgnoresIndicator(view(name))
 }
 
 // has reports whether there is a belief about a feature.

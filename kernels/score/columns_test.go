@@ -286,6 +286,50 @@ func TestFeaturesBesideColumns(t *testing.T) {
 	}
 }
 
+// Under hash_bits a value that was missing in rows learnt without it counts for nothing, and so do other columns.
+func TestHashedColumns(t *testing.T) {
+	const bits = 20
+	nan := math.NaN()
+	weight := kernels.Weight{Mean: 0.5, Variance: 0.25}
+	slot := func(name string) string {
+		return string(kernels.AppendSlot(nil, kernels.SlotOf([]byte(name), bits)))
+	}
+	for _, missing := range []int64{0, 3} {
+		f := &kernels.Fit{Method: "adf", Family: "bernoulli", Link: "logit", Shape: 1, Dispersion: 1, Intercept: true, HashBits: bits, Prior: kernels.DefaultPrior, N: 10,
+			Columns: []kernels.FitColumn{
+				{Name: "u", Kind: kernels.NumberColumn, N: 10, Missing: missing, Center: nan, Scale: nan, Variance: nan},
+				{Name: "g", Kind: kernels.LevelsColumn, N: 10, Missing: missing, Center: nan, Scale: nan, Variance: nan}},
+			Beliefs: []kernels.Belief{{Feature: kernels.Intercept, Weight: weight}, {Feature: slot("g=a"), Weight: weight}, {Feature: slot("u"), Weight: weight}}}
+		slices.SortFunc(f.Beliefs[1:], func(a, b kernels.Belief) int { return kernels.CompareNames(a.Feature, b.Feature) })
+		s, err := score.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := predict.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lacks := score.Row{Names: []string{"u", "g IS NULL"}, Values: []float64{2, 1}}
+		want := 0.25 + 4*0.25
+		if missing == 0 {
+			want += kernels.DefaultPrior.Variance
+		}
+		b, err := p.Row(lacks.Names, lacks.Values, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, v, err := p.Linear(b, 0); err != nil || m != 1.5 || v != want {
+			t.Errorf("%d rows missing, by package predict: N(%v, %v) %v, want N(1.5, %v)", missing, m, v, err, want)
+		}
+		more := score.Row{Names: append(lacks.Names, "other"), Values: append(lacks.Values, 5)}
+		for _, r := range []score.Row{lacks, more} {
+			if m, v, err := s.Linear(r); err != nil || m != 1.5 || v != want {
+				t.Errorf("%d rows missing, %v: N(%v, %v) %v, want N(1.5, %v)", missing, r.Names, m, v, err, want)
+			}
+		}
+	}
+}
+
 // Where the numbers of interactions were centred one that is missing is its mean, and a level that is missing one
 // never seen: by rows of names as by the columns of SQL.
 func TestMixedCentred(t *testing.T) {

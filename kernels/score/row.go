@@ -3,7 +3,6 @@ package score
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
@@ -241,8 +240,8 @@ func (s *Snapshot) number(name string, k int) (id uint32, h uint64) {
 // slot is number for a name that is hashed to a slot.
 func (s *Snapshot) slot(name string) (id uint32, h uint64) {
 	var b [24]byte
-	slot := kernels.HashName(unsafe.Slice(unsafe.StringData(name), len(name))) >> (64 - uint(s.fit.HashBits))
-	t := strconv.AppendUint(append(b[:0], '#'), slot, 10)
+	slot := kernels.SlotOf(view(name), s.fit.HashBits)
+	t := kernels.AppendSlot(b[:0], slot)
 	name = unsafe.String(&t[0], len(t))
 	key, h := s.keyOf(name)
 	if at, found := s.find(key, h, name); found {
