@@ -643,7 +643,7 @@ func TestBatchErrors(t *testing.T) {
 		{fit(data, "--watch", "1s"), 2, []string{"--incremental"}},
 		{fit(data, "--engine", "arrow", "--where", "x > 1"), 2, []string{"--where needs SQL"}},
 		{[]string{"fit", data, "-f", "y ~ hour(day)", "--engine", "arrow", "--out", out}, 2, []string{"SQL expression"}},
-		{fit(data, "--engine", "arrow", "-m", "adf", "-o", "tol=2x"), 2, []string{"option tol is not used here; allowed: family, link"}},
+		{fit(data, "--engine", "arrow", "-m", "adf", "-o", "tol=2x"), 2, []string{"option tol is not used here; it belongs to: ep, laplace, lowrank, variational, ekf, smooth, softmax, gp; allowed: family, link"}},
 		{fit(data, "--engine", "arrow", "-m", "laplace", "-o", "tol=2x"), 2, []string{"option tol: found '2x' (VARCHAR); allowed: a number in (0, 1)"}},
 		{fit(data, "--engine", "arrow", "-o", "linc=probit"), 2, []string{"the nearest is link"}},
 		{fit(data, "--engine", "arrow", "-o", "on_error=null"), 2, []string{"--engine arrow takes 'fail' or 'skip'"}},

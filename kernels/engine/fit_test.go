@@ -101,7 +101,7 @@ func TestFitErrors(t *testing.T) {
 	}
 	s = option.Defaults()
 	s.Options.Samples = 500
-	if _, err := engine.Fit(context.Background(), "adf", s, table(30)); err == nil || !strings.Contains(err.Error(), "samples: found 500; is not used here; allowed: family, link") {
+	if _, err := engine.Fit(context.Background(), "adf", s, table(30)); err == nil || !strings.Contains(err.Error(), "samples: found 500; is not used here; it belongs to: hmc; allowed: family, link") {
 		t.Error(err)
 	}
 	s = option.Defaults()

@@ -201,13 +201,29 @@ func (all Specs) Find(key string) (*Spec, error) {
 		return p, nil
 	}
 	if list.find(key) != nil {
-		return nil, &argument.Error{Name: key, Why: "is not used here", Allowed: strings.Join(all.Keys(), ", ")}
+		return nil, &argument.Error{Name: key, Why: notHere(key), Allowed: strings.Join(all.Keys(), ", ")}
 	}
 	e := &argument.Error{Name: key, Why: argument.Unknown, Nearest: near.Word(key, all.Keys())}
 	if e.Nearest == "" {
 		e.Allowed = strings.Join(all.Keys(), ", ")
 	}
 	return nil, e
+}
+
+// notHere says that others than the caller have the option, and which.
+func notHere(key string) string {
+	var users []string
+	for _, p := range list {
+		if p.Key != key {
+			continue
+		}
+		for _, f := range strings.Fields(p.Uses) {
+			if !slices.Contains(users, f) {
+				users = append(users, f)
+			}
+		}
+	}
+	return "is not used here; it belongs to: " + strings.Join(users, ", ")
 }
 
 // Nearest is the word in allowed that a misspelt word probably means, "" if none.
@@ -393,7 +409,7 @@ func (all Specs) Unused(s *Settings) error {
 				continue
 			}
 			if x, is := f.differs(s); is {
-				return &argument.Error{Name: p.Key, Found: Show(x), Why: "is not used here", Allowed: strings.Join(keys, ", ")}
+				return &argument.Error{Name: p.Key, Found: Show(x), Why: notHere(p.Key), Allowed: strings.Join(keys, ", ")}
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"prior_varience", 1, `prior_varience is unknown; the nearest is prior_variance`},
 		{"foo", 1, `foo is unknown; allowed: family, link`},
-		{"samples", 1, "samples is not used here; allowed: family"},
+		{"samples", 1, "samples is not used here; it belongs to: hmc; allowed: family"},
 		{"prior_variance", -1, "prior_variance: found -1; allowed: a finite number >= 0, 'auto' or these by column"},
 		{"prior_variance", "1", "prior_variance: found '1' (string); allowed"},
 		{"hessian", "fll", "hessian: found 'fll'; allowed: 'auto', 'full', 'diagonal', 'block' or 'lowrank'"},
