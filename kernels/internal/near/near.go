@@ -37,6 +37,21 @@ var synonyms = map[string][]string{
 	"sigma":             {"dispersion"},
 	"lambda":            {"prior_variance"},
 	"l2":                {"prior_variance"},
+	"c":                 {"prior_variance"},
+	"alpha":             {"prior_variance"},
+	"penalty":           {"prior_variance"},
+	"regularization":    {"prior_variance"},
+	"regularisation":    {"prior_variance"},
+	"ridge":             {"prior_variance"},
+	"exposure":          {"offset"},
+	"noise":             {"dispersion"},
+	"distribution":      {"family"},
+	"solver":            {"method"},
+	"iterations":        {"max_iter"},
+	"n_iter":            {"max_iter"},
+	"random_state":      {"seed"},
+	"baseline":          {"reference"},
+	"confidence":        {"level"},
 }
 
 // Word is the one of allowed that found stands for, "" where none is near: without the
