@@ -281,7 +281,20 @@ func (e *Encoder) missingColumnError() error {
 	if near != "" {
 		near = fmt.Sprintf("; the nearest that it has is %q", near)
 	}
+	if parts, ok := kernels.SplitParts(e.as.known[at].Parts); ok {
+		near = fmt.Sprintf("; an interaction is a field of its own, %q: %s", name, partsSQL(parts))
+	}
 	return fmt.Errorf("%s has no column %q, which the fit has learnt from%s (a fit made with columns: 'any' would go without)", what, name, near)
+}
+
+// partsSQL is the STRUCT of an interaction in SQL.
+func partsSQL(parts []kernels.ColumnPart) string {
+	fields := make([]string, len(parts))
+	for k, p := range parts {
+		name := `"` + strings.ReplaceAll(p.Name, `"`, `""`) + `"`
+		fields[k] = name + ": " + name
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
 }
 
 // clashes reports whether a numeric column has the intercept's name: two that are one feature would
