@@ -2,6 +2,7 @@ package formula
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -275,6 +276,31 @@ func TestDot(t *testing.T) {
 	}
 	if err := f.Bind([]string{"y", "a"}, "", "a"); err != nil {
 		t.Errorf("of a fitted model: %v", err)
+	}
+}
+
+// A column that the dot brings in but that cannot be a feature: the error says how to leave it out.
+func TestDotOfType(t *testing.T) {
+	for text, want := range map[string]string{
+		"y ~ .":         `term at time: its type is TIMESTAMP; .*; \. - "at time" leaves it out$`,
+		"y ~ `at time`": `term at time: its type is TIMESTAMP; .*epoch\(ts\)$`,
+	} {
+		f, err := Parse(text)
+		if err == nil {
+			err = f.Bind([]string{"y", "a", "at time"}, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Features(func(p Part) (Kind, error) {
+			if p.Name == "at time" {
+				return KindOf("TIMESTAMP")
+			}
+			return Number, nil
+		}, nil)
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
 	}
 }
 

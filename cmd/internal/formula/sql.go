@@ -251,6 +251,9 @@ func (f *Formula) Features(kind func(Part) (Kind, error), fields func(Part) ([]s
 		var parts []string
 		for _, p := range t {
 			k, err := kind(p)
+			if err != nil && p.Column && slices.Contains(f.Others, p.Name) {
+				err = fmt.Errorf("%w; . - %s leaves it out", err, quote.Name(p.Name))
+			}
 			if err != nil {
 				return "", termError(t, err)
 			}
