@@ -68,6 +68,7 @@ func TestExitCodes(t *testing.T) {
 		{"wrong second -c", []string{"sql", "-c", "SELECT 1", "-c", "\nSELECT nope"}, 1, "1", "-c 2:2: Binder Error"},
 		{"wrong file", []string{"sql", bad}, 1, "1", bad + ":3: Binder Error"},
 		{"missing file", []string{"sql", "missing.sql"}, 1, "", "missing.sql"},
+		{"database for SQL", []string{"sql", "flights.duckdb"}, 2, "", "flights.duckdb is the name of a database; --db flights.duckdb opens it"},
 		{"no database", []string{"sql", "--db", noDB, "-c", "SELECT 1"}, 1, "", "--db " + noDB},
 		{"no folder", []string{"sql", "--db", "missing/x.db", "-c", "SELECT 1"}, 1, "", "--db missing/x.db"},
 		{"quit", []string{"sql", "-c", ".quit", "-c", "SELEC"}, 0, "", ""},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
@@ -48,6 +49,11 @@ func (c *sqlCommand) Run(e *cli.Env) (err error) {
 	}
 	if c.MaxRows < -1 {
 		return cli.Usage(fmt.Errorf("--max-rows is %d, allowed is 0 (all rows) or more", c.MaxRows))
+	}
+	for _, f := range c.Files {
+		if files.KindOf(f) == "duckdb" {
+			return cli.Usage(fmt.Errorf("%s is the name of a database; --db %s opens it, and files hold SQL", f, f))
+		}
 	}
 	width, onTerminal := cli.TerminalWidth(e.Stdout)
 	interactive := len(c.Files) == 0 && len(c.Command) == 0 && cli.IsTerminal(e.Stdin)
