@@ -437,6 +437,22 @@ func (l *leaf[T]) read(i int, to *T) (err error) {
 	return err
 }
 
+// fitNear says where a FIT may be that was meant by v: in a field, if v is a row of its table, or in
+// the file that v was read from as text.
+func fitNear(v *capi.Vec) string {
+	if v.Type == capi.Varchar {
+		return "; a FIT is a column of a table or a Parquet file, not its name, and a CSV file keeps only its text"
+	}
+	if v.Type == capi.Struct {
+		for k := range v.Kids {
+			if f := &v.Kids[k]; f.Type == capi.Struct && f.Field("beliefs") != nil {
+				return fmt.Sprintf("; its field %.60q is one", f.Name)
+			}
+		}
+	}
+	return ""
+}
+
 func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 	r := &fitReader{v: v, layout: fitLayout}
 	if v.Type == capi.SQLNull {
@@ -447,7 +463,7 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 	}
 	b := v.Field("beliefs")
 	if v.Type != capi.Struct || b == nil {
-		return nil, fmt.Errorf("%s is %s, without a field beliefs; allowed: a FIT (from bglm_adf, bglm_merge, bglm_from_beliefs, ...)", arg, v.TypeName())
+		return nil, fmt.Errorf("%s is %s, without a field beliefs; allowed: a FIT (from bglm_adf, bglm_merge, bglm_from_beliefs, ...)%s", arg, v.TypeName(), fitNear(v))
 	}
 	r.layout.what = arg
 	if (b.Type == capi.List || b.Type == capi.Array) && b.Kids[0].Field("class") != nil {

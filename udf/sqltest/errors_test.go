@@ -174,6 +174,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_from_beliefs([], 'probit')",
 		"SELECT bglm_beliefs(3)",
 		"SELECT bglm_predict('fit', {a: 1})",
+		"SELECT bglm_predict(t, {a: 1}) FROM (SELECT bglm_adf(true, {a: 1}) AS fit) t",
 		"SELECT bglm_predict({beliefs: [{feature: 'a', mean: 0.0, variance: 1.0}]}, {a: 1})",
 		"SELECT bglm_predict({family: 'bernoulli', link: 'logit', intercept: false, prior: {mean: 0.0, variance: 1.0, intercept_variance: 10.0}, beliefs: [{feature: 'b', mean: 0.0, variance: 1.0}, {feature: 'a', mean: 0.0, variance: 1.0}]}, {a: 1})",
 		"SELECT bglm_predict({family: 'bernoulli', link: 'logit', intercept: false, prior: {mean: 0.0, variance: 1.0, intercept_variance: 10.0}, beliefs: [{feature: 'a', mean: 0.0, variance: -1.0}]}, {a: 1})",
