@@ -128,13 +128,14 @@
 --     -- > age | 0.5 | 1 | 0.9431
 --     -- > smoker | NULL | NULL | NULL
 --
--- bglm_compare_fits(fits, rows, y, x)
+-- bglm_compare_fits(fits, rows, y, x, opts := NULL)
 --   Compares fits by how well each predicts the rows that it learnt from, with
 --   every row left out in turn. The table fits has the name of each fit in the
 --   column name. The result has a row for each fit, the best first, with the fields
 --   of bglm_loo_compare. y and x are expressions over the table rows; x has the
---   columns of all the fits. Fits that are NULL are left out. (bglm_compare(a, b)
---   compares two tables of weights.)
+--   columns of all the fits. opts are the weight, offset and trials that the fits
+--   were given, which a FIT does not keep. Fits that are NULL are left out.
+--   (bglm_compare(a, b) compares two tables of weights.)
 --
 --     CREATE OR REPLACE TEMP TABLE models AS
 --       SELECT 'age' AS name, bglm_fit(cured, {age: age}) AS fit FROM visits
@@ -310,9 +311,9 @@ CREATE OR REPLACE MACRO bglm_compare(a, b) AS TABLE
         GROUP BY ALL)
   ORDER BY bglm_belief_rank(feature), COLUMNS(lambda c: lower(c) IN ('feature', 'class'));
 
-CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x) AS TABLE
+CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x, opts := NULL) AS TABLE
   SELECT unnest(bglm_c_, recursive := true)
-  FROM (SELECT unnest(bglm_loo_compare(bglm_m_, y, x)) AS bglm_c_
+  FROM (SELECT unnest(bglm_loo_compare(bglm_m_, y, x, opts)) AS bglm_c_
         FROM query(bglm_source(rows)), 
              (SELECT map(list(bglm_n_::VARCHAR), list(bglm_needs(bglm_f_, 'bglm_compare_fits'))) AS bglm_m_
               FROM (SELECT NULL::STRUCT(bglm_none BOOLEAN) AS fit, '' AS name) bglm_0, LATERAL (SELECT name AS bglm_n_, fit AS bglm_f_ FROM query(bglm_source(fits))) bglm_1));
@@ -334,7 +335,7 @@ COMMENT ON MACRO TABLE bglm_compress IS 'bglm_compress(tbl, y, x, family := ''be
 COMMENT ON MACRO TABLE bglm_weights IS 'bglm_weights(fits, sd := 1.959963984540054): the weights of a table with FITs, with intervals';
 COMMENT ON MACRO TABLE bglm_score IS 'bglm_score(rows, beliefs, link := ''logit'', ...): predictions by a join, for millions of weights';
 COMMENT ON MACRO TABLE bglm_compare IS 'bglm_compare(a, b): compares two tables of beliefs, the older one first';
-COMMENT ON MACRO TABLE bglm_compare_fits IS 'bglm_compare_fits(fits, rows, y, x): compares fits of the same rows by leave-one-out, the best first';
+COMMENT ON MACRO TABLE bglm_compare_fits IS 'bglm_compare_fits(fits, rows, y, x, opts := NULL): compares fits of the same rows by leave-one-out, the best first';
 COMMENT ON MACRO TABLE bglm_contrasts IS 'bglm_contrasts(fits, x, column): compares all pairs of the levels of a column';
 COMMENT ON MACRO TABLE bglm_evaluate IS 'bglm_evaluate(tbl, y, p): log loss, AUC and Brier score of probabilities';
 COMMENT ON MACRO bglm_belief_rank IS 'bglm_belief_rank(feature): a number that sorts features in belief order';

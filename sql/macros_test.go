@@ -242,6 +242,10 @@ func TestCompareFits(t *testing.T) {
 	exec(t, db, `CREATE TABLE rows AS SELECT i % 5 AS x, i % 3 = 0 AS y FROM range(30) t(i)`,
 		`CREATE TABLE fits AS SELECT 7 AS name, bglm_fit(y, {x: x}) AS fit FROM rows UNION ALL SELECT 8, NULL`)
 	same(t, db, "SELECT name, n, elpd_diff FROM bglm_compare_fits('fits', 'rows', y, {x: x})", "7 | 30 | 0\n")
+	exec(t, db, `CREATE TABLE counts AS SELECT i % 5 AS x, i % 4 * 100 AS n, 1 + i % 4 AS e FROM range(30) t(i)`,
+		`CREATE TABLE rates AS SELECT 'rate' AS name, bglm_fit(n, {x: x}, {family: 'poisson', offset_: ln(e)}) AS fit FROM counts`)
+	same(t, db, `SELECT a.elpd_loo = b.elpd_loo FROM bglm_compare_fits('rates', 'counts', n, {x: x}, opts := {offset_: ln(e)}) a,
+		(SELECT unnest(bglm_loo_compare({rate: fit}, n, {x: x}, {offset_: ln(e)})) AS b FROM counts, rates)`, "true\n")
 }
 
 // A table with FITs and one of beliefs are not taken for one another; tables may be queries.
