@@ -293,7 +293,7 @@ func conversions() []entry {
 			nil, []int{1}, beliefsType, false, callBeliefs).
 			alsoClasses(capi.ListOf(classBelief), callBeliefsClasses, 1),
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
-			"Makes a FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to use as a prior. It has an intercept unless the option intercept is false; if the list has no belief about it, it has its prior.",
+			"Makes a FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to use as a prior. It has an intercept, the feature '(Intercept)', unless the option intercept is false; if the list has no belief about it, it has its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
 			option.For("from_beliefs").Keys(), []int{1, 2}, fitType, false, callFromBeliefs).checks(1, checkFromBeliefs),
 		scalar("bglm_features", "(x [, {missing}])", "Shows the features of a row: LIST(STRUCT(feature, value)), with duplicates summed. A NULL in a STRUCT or a list of numbers becomes the feature `column IS NULL`. A fit also replaces a missing number by the mean of its column, which this function does not know.",

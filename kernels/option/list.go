@@ -205,7 +205,7 @@ var list = specs(
 		Doc:   "seconds after which an iterative fit stops; status then says so",
 		forms: forms{seconds}},
 	Spec{Key: "row_budget", Default: "16000000", Uses: "auto",
-		Doc:   "how many numbers of x and y `fit` keeps and solves by laplace; more are streamed by adf",
+		Doc:   "how many numbers of x, the intercept included, and y `fit` keeps and solves by laplace; more are streamed by adf",
 		forms: forms{whole(1, 1<<40, func(s *Settings) *int { return &s.Options.RowBudget })}},
 	Spec{Key: "compress", Default: "false", Uses: " laplace hmc ", NotByPass: "rows are not kept",
 		Doc:   "keep rows with equal features once, with the sums of their responses that the likelihood needs. The fit is that of all rows; memory and time are those of the distinct rows. hmc supports it without rank",
