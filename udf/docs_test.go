@@ -85,7 +85,7 @@ func TestFunctionsDoc(t *testing.T) {
 			function(t, db, &b, &f, string(wrong))
 		}
 	}
-	b.WriteString("\n## Table macros\n\nThe script `sql/bglm.sql`, which `bglm_macros()` returns, creates them; `bglm sql` has them already. The head of the script has examples.\n\n| macro | description |\n|---|---|\n")
+	b.WriteString("\n## Table macros\n\nThe script `sql/bglm.sql`, which `bglm_macros()` returns, creates them; `bglm sql` has them already. Give a table by its name or as a query, in quotes, and columns as expressions without quotes. The head of the script has examples.\n\n| macro | description |\n|---|---|\n")
 	for _, m := range sqlfiles.List() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", m.Signature, strings.ReplaceAll(m.Doc, "|", "\\|"))
 	}
