@@ -35,6 +35,7 @@ type tie struct {
 	center []float64 // what T subtracts from each column, times the first one
 	at     []int     // places of a level's entries in Val
 	x      []float64 // Tᵀ x there
+	rows   []float64 // by level's entries: the number of rows that theirs counts as
 	tau    []float64 // as set, with
 	root   []float64 // S C, row by row
 	u      []float64 // U
@@ -94,6 +95,7 @@ func newTied(p *kernels.Problem, ties []kernels.Tie) *tied {
 				s := t.of[o.tie]
 				s.at, s.x = append(s.at, lo+e), append(s.x, q.Val[lo+e])
 			}
+			t.of[o.tie].rows = append(t.of[o.tie].rows, p.RowWeight(i))
 		}
 		q.Row = append(q.Row, len(q.Col))
 	}
@@ -119,21 +121,21 @@ func (s entries) Swap(i, j int) {
 	s.val[i], s.val[j] = s.val[j], s.val[i]
 }
 
-// centre finds T, and replaces the entries x by Tᵀ x.
+// centre finds T, and replaces the entries x by Tᵀ x. A row of weight w counts as w rows.
 func (s *tie) centre() {
 	q, n := len(s.Names), 0.0
 	for e := 0; e < len(s.x); e += q {
 		if x := s.x[e]; x != 0 && x != 1 {
 			return // no intercept
 		}
-		n += s.x[e]
+		n += s.rows[e/q] * s.x[e]
 	}
 	if n == 0 {
 		return
 	}
 	for m := 1; m < q; m++ {
 		for e := 0; e < len(s.x); e += q {
-			s.center[m] += s.x[e] * s.x[e+m] / n
+			s.center[m] += s.rows[e/q] * s.x[e] * s.x[e+m] / n
 		}
 		for e := 0; e < len(s.x); e += q {
 			s.x[e+m] -= s.center[m] * s.x[e]
