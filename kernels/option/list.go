@@ -211,7 +211,7 @@ var list = specs(
 		Doc:   "keep rows with equal features once, with the sums of their responses that the likelihood needs. The fit is that of all rows; memory and time are those of the distinct rows. hmc supports it without rank",
 		forms: forms{boolean(func(s *Settings) *bool { return &s.Options.Compress })}},
 	Spec{Key: "hash_bits", Default: "none", Uses: stored,
-		Doc:   "hash features into 2^bits slots, named #slot",
+		Doc:   "hash features into 2^bits slots, named #slot. Numbers are then used as they are: columns are not standardised, and a NULL number counts as 0 instead of the mean of its column",
 		forms: forms{whole(1, 30, func(s *Settings) *int { return &s.HashBits })}},
 	Spec{Key: "max_features", Default: "50000000", Uses: fits + "softmax",
 		Doc:   "largest number of features in the dictionary",
