@@ -212,7 +212,7 @@ func judges() []entry {
 func predictions() []entry {
 	return []entry{
 		scalar("bglm_predict", "(fit, x [, prediction])",
-			"Predicts the expected response. The argument prediction is 'exact' (the default: the weights are integrated out), 'mackay' (MacKay's moderation) or 'plugin' (at the mean weights). Features that the fit has not seen have their prior. For a fit of classes the result is a MAP with the probability of each class. The linear predictor is eta_mean of bglm_predict_dist.",
+			"Predicts the expected response. The argument prediction is 'exact' (the default: the weights are integrated out), 'mackay' (MacKay's moderation) or 'plugin' (at the mean weights). Features that the fit has not seen have their prior. For a fit of classes the result is a MAP with the probability of each class. The linear predictor is eta_mean of bglm_predict_dist. If its standard deviation sd is above 4 under a log link, the mean exp(eta_mean + sd²/2) would come from values that no row supports, and the result is exp(eta_mean + 2 sd).",
 			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, capi.TDouble, false, callPredict).
 			also(capi.TDouble, gpType, callPredictGP, 2, 3).
