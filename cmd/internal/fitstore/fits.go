@@ -17,6 +17,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 )
 
 // Fits is a temporary table of the session, with the columns of groups and fit.
@@ -93,21 +94,34 @@ func (f *Fits) MissingOptions(path string) (options string, lost []string, err e
 	return options, lost, nil
 }
 
-// ConflictError returns an error for model options that differ from those of the fits: they are for
-// beliefs without a model, and have no effect on a fit.
+// ConflictError returns an error for options that differ from those of the fits, or that have no use
+// with a fit: they are for beliefs without a model, and have no effect on a fit.
 func (f *Fits) ConflictError(opts [][2]string) error {
+	if !f.IsFit {
+		return nil
+	}
 	for _, o := range opts {
-		is, said := "fit."+o[0], "("+job.OptionSQL(o[0], o[1])+")"
-		same := "lower(" + is + "::VARCHAR) = lower(" + said + "::VARCHAR)"
-		switch o[0] {
-		case "family", "link", "intercept":
-		case "dispersion", "shape": // to the digits printed by a summary
-			same = "abs(" + is + " / TRY_CAST(" + said + " AS DOUBLE) - 1) < 1e-5"
-		default:
+		if slices.Contains(job.RowKeys, o[0]) {
 			continue
 		}
-		if !f.IsFit {
-			continue
+		if _, err := option.For("from_beliefs").Find(o[0]); err != nil {
+			return cli.Usage(err)
+		}
+		is, said := "fit."+o[0], "("+job.OptionSQL(o[0], o[1])+")"
+		same := "lower(" + is + "::VARCHAR) = lower(" + said + "::VARCHAR)"
+		near := func() string { return "abs(" + is + " / TRY_CAST(" + said + " AS DOUBLE) - 1) < 1e-5" } // to the digits printed by a summary
+		switch o[0] {
+		case "family", "link", "intercept":
+		case "dispersion", "shape":
+			same = near()
+		case "prior_mean", "prior_variance", "intercept_variance":
+			is = "fit.prior." + strings.TrimPrefix(o[0], "prior_")
+			same = is + " = TRY_CAST(" + said + " AS DOUBLE) OR " + near()
+		case "hash_bits":
+			same = is + " = TRY_CAST(" + said + " AS INTEGER)"
+		case "covariance":
+			is = "fit.covariance.kind"
+			same = "fit.method = 'beliefs' OR " + is + " = lower(" + said + "::VARCHAR)"
 		}
 		var other sql.NullString
 		if err := f.s.Row("SELECT any_value(coalesce("+is+"::VARCHAR, 'none')) FILTER (NOT coalesce("+same+", false)) FROM "+f.Table+" WHERE fit IS NOT NULL", &other); err != nil {
