@@ -195,6 +195,9 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}
 	}
 	m.defaults(s, given)
+	if s.Columns == "any" && s.Options.Missing == "indicator" { // a fit without columns predicts no indicators
+		return nil, &argument.Error{Name: "missing", Found: "'indicator'", Why: "with columns = 'any' a NULL counts as absent"}
+	}
 	if asked && !s.Options.AutoPrior {
 		return nil, &argument.Error{Name: "prior_variance", Found: "'auto'", Why: m.whyNot(front, "learns it with covariance 'arrowhead' and an intercept where no other prior is given, weights do not drift, "+
 			"responses have no unit (of gaussian and studentt they do) and the fit that is continued, if any, has learnt it")}

@@ -193,7 +193,7 @@ var list = specs(
 		Doc:   "centre and scale the numbers of STRUCTs and number lists internally, and the responses of gaussian and studentt: priors are on that scale, beliefs on the original one. auto = if no prior is given, but never for `gp` (where true standardises the columns of x)",
 		forms: forms{choice(func(s *Settings) *kernels.Value[bool] { return &s.Standardize }), auto(nil)}},
 	Spec{Key: "missing", Default: "'indicator'", Uses: fits + "softmax features",
-		Doc:   "what a NULL in a STRUCT or a list of numbers becomes: 'indicator' = the mean of its column if that is of numbers, and a feature `column IS NULL`; 'absent' = nothing; 'error' = a bad row (see on_error)",
+		Doc:   "what a NULL in a STRUCT or a list of numbers becomes: 'indicator' = the mean of its column if that is of numbers, and a feature `column IS NULL` (not with columns 'any'); 'absent' = nothing; 'error' = a bad row (see on_error)",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Missing }, "indicator", "absent", "error")}},
 	Spec{Key: "columns", Default: "'exact'", Uses: fits + "softmax",
 		Doc:   "'exact' = the fit remembers the columns of a STRUCT or a list of numbers, and other rows must have them; 'any' = columns are open, like the keys of a MAP, and a column that is missing or NULL counts as absent",
