@@ -266,8 +266,8 @@ func TestDictionaries(t *testing.T) {
 	}
 }
 
-// Maps and lists beside columns: a row where one is NULL is left out, a number of a list that is NULL is
-// one that is missing.
+// Maps and lists beside columns: a row where one is NULL is left out, a number of a list that is
+// NULL is one that is missing.
 func TestContainersBesideColumns(t *testing.T) {
 	number := arrow.PrimitiveTypes.Float64
 	rec := recordOf(t, col{"y", arrow.PrimitiveTypes.Uint8, `[1, 0, 1, 1, 0]`}, col{"u", number, `[1, null, 3, 4, 2]`},

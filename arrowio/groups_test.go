@@ -81,8 +81,8 @@ func TestGroupKeys(t *testing.T) {
 	}
 }
 
-// A text that the library prints for NULL is a group of its own, in files and texts too; -0 is the group
-// of 0, as in SQL, and NULL is NULL under dictionaries and runs.
+// A text that the library prints for NULL is a group of its own, in files and texts too; -0 is the
+// group of 0, as in SQL, and NULL is NULL under dictionaries and runs.
 func TestGroupsOfOddValues(t *testing.T) {
 	str := arrow.BinaryTypes.String
 	texts := `["(null)", null, "a", "(null)", null, "a"]`

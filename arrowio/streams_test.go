@@ -73,7 +73,8 @@ func TestStoredStreams(t *testing.T) {
 		{"arrowhead_bare_steps", "adf", "arrowhead", "gaussian", true, 0.3, 0.25},
 		{"full_steps", "adf", "full", "gaussian", false, 0.3, 0.15},
 		{"diagonal", "adf", "diagonal", "gaussian", false, 1e-12, 0},
-		// Its first eleven rows taught a noise a million times too small, as if ties were kept: it begins anew.
+		// Its first eleven rows taught a noise a million times too small, as if ties were kept: it
+		// begins anew.
 		{"diagonal_tight", "adf", "diagonal", "gaussian", false, 0.2, 1.5},
 		{"full", "adf", "full", "gaussian", false, 1e-11, 0},
 		{"full_bernoulli", "sequential_laplace", "full", "bernoulli", false, 1e-11, 0},

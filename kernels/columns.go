@@ -73,7 +73,8 @@ func (c *FitColumn) Mean() ColumnStats {
 	return ColumnStats{N: c.N - c.Missing, Center: c.Center}
 }
 
-// Stats are the statistics of a numeric column that was standardised, of no number if all were missing.
+// Stats are the statistics of a numeric column that was standardised, of no number if all were
+// missing.
 func (c *FitColumn) Stats() ColumnStats {
 	if math.IsNaN(c.Center) {
 		return ColumnStats{N: c.N, Missing: c.Missing}
@@ -149,8 +150,8 @@ func (s *Schema) kind(k int) string {
 // Numbers reports whether one of the columns has numbers.
 func (s *Schema) Numbers() bool { return s != nil && slices.Contains(s.Levels, false) }
 
-// ColumnCounts is the number of rows of each column, and of those without a value there. The zero value
-// has no columns.
+// ColumnCounts is the number of rows of each column, and of those without a value there. The zero
+// value has no columns.
 type ColumnCounts struct {
 	cols    []FitColumn // of earlier rows
 	schema  *Schema     // of n later ones
@@ -303,8 +304,8 @@ func (f *Fit) IgnoresIndicator(feature []byte) bool {
 	})
 }
 
-// trainedWithout reports whether rows without a value of c were learnt without it, or without the level of an
-// interaction.
+// trainedWithout reports whether rows without a value of c were learnt without it, or without the
+// level of an interaction.
 func (f *Fit) trainedWithout(c *FitColumn) bool {
 	if !c.Mixed() || !f.filled(c) {
 		return c.Missing > 0 || f.LearntAbsent() || c.Mixed() && !f.hasCentredInteraction(c)

@@ -25,9 +25,9 @@ type Related struct {
 	X    float64
 }
 
-// CorrelatedVariance is the variance of a predictor beyond the prior variances of entries whose features have
-// no belief: of new levels of correlated columns. variance is the sum of those, which limits a
-// negative result.
+// CorrelatedVariance is the variance of a predictor beyond the prior variances of entries whose
+// features have no belief: of new levels of correlated columns. variance is the sum of those, which
+// limits a negative result.
 func (f *Fit) CorrelatedVariance(unseen []Related, variance float64) float64 {
 	if len(f.Correlations) == 0 {
 		return 0

@@ -56,9 +56,9 @@ func (f *Fit) CrossNote() string {
 	return ""
 }
 
-// hasCentredInteraction reports whether f has learnt c, an interaction, with centred numbers. This includes
-// columns in Correlations, which hold the covariance of a level's weight at 0 and its slope, if no
-// row lacks them.
+// hasCentredInteraction reports whether f has learnt c, an interaction, with centred numbers. This
+// includes columns in Correlations, which hold the covariance of a level's weight at 0 and its
+// slope, if no row lacks them.
 func (f *Fit) hasCentredInteraction(c *FitColumn) bool {
 	_, _, centred := f.Kept(KeptCrossedOf(c.Name))
 	return centred || (c.Missing == 0 || f.filled(c)) && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
@@ -136,9 +136,9 @@ func (p *Problem) crossings(loose int) (out []crossing) {
 	return out
 }
 
-// WithoutCentring returns p with its interactions in original numbers if there are more weights than a
-// posterior of every form can have with centred numbers: what one form learns of their prior then
-// holds for another.
+// WithoutCentring returns p with its interactions in original numbers if there are more weights
+// than a posterior of every form can have with centred numbers: what one form learns of their prior
+// then holds for another.
 func (p *Problem) WithoutCentring() *Problem {
 	if design.Crosses(1, p.P) {
 		return p
@@ -198,7 +198,8 @@ func (p *Problem) numberMean(j int) float64 {
 }
 
 // crossLevels is the crossing of a number with levels, each of which also has a weight of its own:
-// (u - ū) z = uz - ū z. nil if that is not so, for example if rows have the level without the number.
+// (u - ū) z = uz - ū z. nil if that is not so, for example if rows have the level without the
+// number.
 func (p *Problem) crossLevels(c *FitColumn, levels []ColumnPart) *crossing {
 	base := baseOf(p.columns, levels)
 	if base == "" || p.Correlates(c.Name) || p.Correlates(base) {

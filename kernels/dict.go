@@ -78,7 +78,8 @@ func (d *Dict) Len() int { return len(d.names) }
 // Name is the name of feature id. Cost: one allocation.
 func (d *Dict) Name(id uint32) []byte { return d.AppendName(nil, id) }
 
-// AppendName appends the name of feature id. It may write bytes beyond the end, up to dst's capacity.
+// AppendName appends the name of feature id. It may write bytes beyond the end, up to dst's
+// capacity.
 func (d *Dict) AppendName(dst []byte, id uint32) []byte { return d.appendName(dst, &d.names[id]) }
 
 func (d *Dict) appendName(dst []byte, n *name) []byte {

@@ -100,8 +100,8 @@ func (f *Fit) PriorOf(name []byte) Weight {
 	return w
 }
 
-// PriorAtMode is the prior of a level that f has learnt, if it has learnt the variance of its column and
-// averaged over it: at the variance of highest evidence. false for other features.
+// PriorAtMode is the prior of a level that f has learnt, if it has learnt the variance of its
+// column and averaged over it: at the variance of highest evidence. false for other features.
 func (f *Fit) PriorAtMode(name []byte) (Weight, bool) {
 	w := f.Prior.Of(name)
 	c := f.levelsOf(name)

@@ -143,8 +143,8 @@ func (f *Fit) KeepFilled(m *Model) {
 	}
 }
 
-// interactionDropped reports whether f, nil for none, has learnt rows that lacked a number of an interaction
-// without it.
+// interactionDropped reports whether f, nil for none, has learnt rows that lacked a number of an
+// interaction without it.
 func (f *Fit) interactionDropped(name string) bool {
 	return f != nil && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
 		return c.Missing > 0 && strings.EqualFold(c.Name, name) && !f.filled(&c) && !f.hasCentredInteraction(&c)

@@ -323,8 +323,9 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // Parts whose dispersions or learnt shapes differ are multiplied without change: the posterior is
 // that under noises of their own. Its dispersion is their mean over the rows, by the degrees of
 // freedom of all if each is the mean of its distribution; its shape is the most probable one. What
-// parts learnt of these is multiplied, too (partParameters). It has converged if all parts have, and its
-// status repeats theirs (remarks). The product of one fit is that fit without PredictiveScale.
+// parts learnt of these is multiplied, too (partParameters). It has converged if all parts have,
+// and its status repeats theirs (remarks). The product of one fit is that fit without
+// PredictiveScale.
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	if len(fits) == 0 {
 		return nil, errors.New("there are no fits to merge; allowed: one or more")
@@ -622,7 +623,8 @@ var ErrApart = errors.New("continue one fit with the rows of the other")
 // digits: the prior's contribution is smaller than the rounding of the rows'.
 var ErrPerfect = errors.New("the rows are fitted without a residual")
 
-// perfect returns err, that a sum of precisions has no root, or its cause if a fit has almost no noise.
+// perfect returns err, that a sum of precisions has no root, or its cause if a fit has almost no
+// noise.
 func perfect(fits []*Fit, err error) error {
 	const noise = 1e-13 // relative to the prior variance: the rows then contribute 1e13 times as much as the prior
 	if !errors.Is(err, gauss.ErrNotPD) && !errors.Is(err, dense.ErrNotPD) {

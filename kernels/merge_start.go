@@ -13,11 +13,12 @@ import (
 // to vary or change their scale by a factor of two.
 const Freeze = 1 << 16
 
-// overStart multiplies parts over base, the posterior of the fit that they started from. A stream that
-// continues it changes the units of numbers and responses, and with them the prior of the start: if
-// parts did, all of them and the start are first given the prior in the units of all rows. Otherwise
-// the differences would count once for each part where the rows leave the weights to the prior. The
-// evidence of a stream is that of its rows as they came, in the units of their time: it stays.
+// overStart multiplies parts over base, the posterior of the fit that they started from. A stream
+// that continues it changes the units of numbers and responses, and with them the prior of the
+// start: if parts did, all of them and the start are first given the prior in the units of all
+// rows. Otherwise the differences would count once for each part where the rows leave the weights
+// to the prior. The evidence of a stream is that of its rows as they came, in the units of their
+// time: it stays.
 func (m *fitMerge) overStart(base *gauss.Normal, parts []*gauss.Normal, names []string) (*gauss.Normal, float64, error) {
 	if len(parts) == 1 {
 		return gauss.Product(base, parts)

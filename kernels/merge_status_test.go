@@ -129,8 +129,8 @@ func TestMergedStatusOrder(t *testing.T) {
 	}
 }
 
-// Parts whose noises, or shapes, differ by more than chance and enough to matter are said to, in any order and
-// also where parts were merged before.
+// Parts whose noises, or shapes, differ by more than chance and enough to matter are said to, in
+// any order and also where parts were merged before.
 func TestUnequal(t *testing.T) {
 	part := func(name string, value, sd float64, n int64) *kernels.Fit {
 		f := &kernels.Fit{Method: "laplace", Family: "gaussian", Link: "identity", Dispersion: 1, Shape: math.NaN(), Prior: kernels.DefaultPrior, Time: math.NaN(), N: n, Converged: true, Status: "ok",

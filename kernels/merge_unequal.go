@@ -47,7 +47,8 @@ func (u *unequal) merge(o *unequal) {
 	}
 }
 
-// chiLog is nu times the mean of log(x/nu) for a chi-square x, and nu² times its variance, less 2 nu.
+// chiLog is nu times the mean of log(x/nu) for a chi-square x, and nu² times its variance, less 2
+// nu.
 func chiLog(nu float64) (mean, spread float64) {
 	if nu > 1e4 { // otherwise the differences cancel
 		return -1 - 1/(3*nu), 2 + 4/(3*nu)

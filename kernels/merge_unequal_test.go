@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Of parts of one dispersion the statistic has the law that it is taken for, whatever their degrees of
-// freedom: the chances are uniform.
+// Of parts of one dispersion the statistic has the law that it is taken for, whatever their degrees
+// of freedom: the chances are uniform.
 func TestBartlett(t *testing.T) {
 	src := rand.NewPCG(3, 1)
 	for _, c := range []struct {

@@ -78,8 +78,9 @@ func (d *numberFormat) add(level string) bool {
 	}
 	whole, decimals := m[3], m[4]
 	d.sign = d.sign || open || m[1] == "−" || m[2] == "−" || m[5] != ""
-	// 1,234 is ambiguous: a comma is decimal if the digits after it are not three, if before it there
-	// are a zero or more digits than a group of thousands has, or if points separate the thousands.
+	// 1,234 is ambiguous: a comma is decimal if the digits after it are not three, if before it
+	// there are a zero or more digits than a group of thousands has, or if points separate the
+	// thousands.
 	if strings.HasPrefix(decimals, ",") && (len(decimals) != 4 || whole[0] == '0' || len(whole) > 3) || strings.Count(whole, ".") > 1 {
 		d.comma = true
 	}
@@ -239,8 +240,9 @@ func (c *FitColumn) asLevels() string {
 	return name
 }
 
-// TextNumbers returns the column of this name if its texts are numbers, all or all but a few; nil for
-// others. named reports that these few are words for a missing value, or that the numbers are many.
+// TextNumbers returns the column of this name if its texts are numbers, all or all but a few; nil
+// for others. named reports that these few are words for a missing value, or that the numbers are
+// many.
 func TextNumbers(name string, texts iter.Seq[string]) (m *Mixed, named bool) {
 	numbers := map[string]bool{}
 	var words []string

@@ -148,7 +148,8 @@ func TestDressedNote(t *testing.T) {
 	}
 }
 
-// Signs of negative numbers that a cast does not know are told, and decimals behind commas and points in one column.
+// Signs of negative numbers that a cast does not know are told, and decimals behind commas and
+// points in one column.
 func TestDressedSigns(t *testing.T) {
 	for _, c := range []struct {
 		levels      []string

@@ -87,8 +87,9 @@ func (m *Model) Complete() *Model {
 	return &c
 }
 
-// CheckStart returns an error for a Start that m, which is Complete, cannot continue: one with another
-// likelihood, intercept or hash bits. A Start without a family, beliefs alone, fits every model.
+// CheckStart returns an error for a Start that m, which is Complete, cannot continue: one with
+// another likelihood, intercept or hash bits. A Start without a family, beliefs alone, fits every
+// model.
 func (m *Model) CheckStart() error {
 	f := m.Start
 	if f == nil || f.Family == "" {

@@ -113,9 +113,10 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weigh
 	return note
 }
 
-// A note is given from enoughForPrior rows on, if another prior variance is ahead by leastGain nats in
-// all and by gainByRow for each row. For features that occur together in rows a prior is only called
-// too wide for manyWeights of them: the marginals of a few do not show what is known of them jointly.
+// A note is given from enoughForPrior rows on, if another prior variance is ahead by leastGain nats
+// in all and by gainByRow for each row. For features that occur together in rows a prior is only
+// called too wide for manyWeights of them: the marginals of a few do not show what is known of them
+// jointly.
 const (
 	enoughForPrior = 50
 	leastGain      = 7

@@ -106,8 +106,9 @@ func (p *Problem) Check() error {
 	return nil
 }
 
-// ProblemUnder is Problem with cancellation by ctx. Many rows with the same features are moved: from
-// then on r and the problem share them, and neither may change them, so that they are not held twice.
+// ProblemUnder is Problem with cancellation by ctx. Many rows with the same features are moved:
+// from then on r and the problem share them, and neither may change them, so that they are not held
+// twice.
 func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {
 	s := stop.Watch(ctx, 0)
 	defer s.End(&err)
@@ -228,10 +229,10 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 	return prior, named
 }
 
-// layoutInput is what the layout of rows depends on: the column of each feature and the known weights of
-// features without one, by number; the replacements of missing numbers, nil if none is missing;
-// which features every row has; and whether large chunks of whole rows become views of the laid-out
-// values, one part of them after the other.
+// layoutInput is what the layout of rows depends on: the column of each feature and the known
+// weights of features without one, by number; the replacements of missing numbers, nil if none is
+// missing; which features every row has; and whether large chunks of whole rows become views of the
+// laid-out values, one part of them after the other.
 type layoutInput struct {
 	col    []int32
 	prior  []Weight
@@ -723,9 +724,9 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 	return &q
 }
 
-// Known returns p with a prior and, unless f is nil, the dispersion and shape of f as if they had been
-// given: a problem for a method that learns none itself. normal is the prior of the columns. Both
-// problems share all else.
+// Known returns p with a prior and, unless f is nil, the dispersion and shape of f as if they had
+// been given: a problem for a method that learns none itself. normal is the prior of the columns.
+// Both problems share all else.
 func (p *Problem) Known(prior Prior, normal *gauss.Normal, f *Fit) (*Problem, error) {
 	known, m := *p, *p.Model
 	known.Model = &m
@@ -896,8 +897,8 @@ func (p *Problem) Table() float64 {
 func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 
 // Fit returns the fit with posterior post over the columns, known weights restored. logZ is the log
-// evidence of the rows, to which that of the fit continued is added. Iterations, Converged and Status
-// are set to 1, true and "ok".
+// evidence of the rows, to which that of the fit continued is added. Iterations, Converged and
+// Status are set to 1, true and "ok".
 func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	f := p.Model.NewFit(method)
 	f.Columns = slices.Clone(p.columns)

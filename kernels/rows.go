@@ -148,7 +148,8 @@ func (m *Model) Name(d *Dict) error {
 	return nil
 }
 
-// CountIn adds the columns of r, including those of skipped rows, to c, which began with the same fit.
+// CountIn adds the columns of r, including those of skipped rows, to c, which began with the same
+// fit.
 func (r *Rows) CountIn(c *ColumnCounts) error { return c.Merge(&r.counted, r.Model.Start) }
 
 // Skipped is the number of rows that were left out.

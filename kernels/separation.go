@@ -82,8 +82,8 @@ func (p *Problem) Separation(f *Fit) string {
 	return "all rows with " + listed(names) + " have one response" + priorsWord
 }
 
-// asSingleTrials returns p with responses in place of trials, which in each row all had one outcome; nil
-// otherwise.
+// asSingleTrials returns p with responses in place of trials, which in each row all had one
+// outcome; nil otherwise.
 func (p *Problem) asSingleTrials() *Problem {
 	q := *p
 	q.Y, q.Weight, q.Count = memory.Floats(p.N), memory.Floats(p.N), memory.Floats(p.N)
@@ -222,8 +222,8 @@ func (p *Problem) alone(cols []side, zeros, ones float64) (names []string) {
 	return names
 }
 
-// mainContributors returns up to three features that contribute most to the variation of the predictor over n
-// rows.
+// mainContributors returns up to three features that contribute most to the variation of the
+// predictor over n rows.
 func (p *Problem) mainContributors(cols []side, w []float64, n float64) (names []string) {
 	spread := func(j int) float64 {
 		m := cols[j].sum / n

@@ -9,10 +9,11 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// ClassSeparation is Separation for rows whose Y are class numbers, with f their fit by a softmax, ""
-// if there is nothing to note: on classes that the mean weights separate without an error, on single
-// classes that a feature or a plane separates from all others, and on features whose rows are all of
-// one class, or never of one. In each case the likelihood increases without bound along some weights.
+// ClassSeparation is Separation for rows whose Y are class numbers, with f their fit by a softmax,
+// "" if there is nothing to note: on classes that the mean weights separate without an error, on
+// single classes that a feature or a plane separates from all others, and on features whose rows
+// are all of one class, or never of one. In each case the likelihood increases without bound along
+// some weights.
 //
 // There is no note on what random labels would do, too, with a chance above 1e-3 in the whole fit:
 // for a plane as for two responses [cover1965], once for every class; if all classes are separated
@@ -263,7 +264,8 @@ func (c *classSides) against(w [][]float64, a int) [][]float64 {
 	return [][]float64{d}
 }
 
-// mainContributors returns up to three features that contribute most to the variation of the predictors w.
+// mainContributors returns up to three features that contribute most to the variation of the
+// predictors w.
 func (c *classSides) mainContributors(w [][]float64) (names []string) {
 	sum, square := memory.Floats(c.P), memory.Floats(c.P)
 	for i := range c.Y {

@@ -6,8 +6,9 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Spread computes variances of predictors under a covariance, for which the factor of an arrowhead's
-// block is laid out only once. After Prepare it serves concurrent goroutines, each with a SpreadScratch.
+// Spread computes variances of predictors under a covariance, for which the factor of an
+// arrowhead's block is laid out only once. After Prepare it serves concurrent goroutines, each with
+// a SpreadScratch.
 type Spread struct {
 	c     *Covariance
 	arrow arrowhead.Spread

@@ -132,8 +132,8 @@ func advised(err error) error {
 	return err
 }
 
-// sharedBlock holds rows of a call that were encoded together, for states that share a dictionary. To
-// encode them for each state apart costs many times a row's update.
+// sharedBlock holds rows of a call that were encoded together, for states that share a dictionary.
+// To encode them for each state apart costs many times a row's update.
 type sharedBlock struct {
 	src    *rows.Source
 	n      int // rows of the call

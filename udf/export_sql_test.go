@@ -366,8 +366,8 @@ func compareRows(t *testing.T, what string, got, want [][]float64, nodes bool) {
 
 // covers: sql
 //
-// Where a number is missing in a product that was learnt by numbers that are centred, the query takes its
-// mean there, as bglm_predict does: in a table the product is a column of its own.
+// Where a number is missing in a product that was learnt by numbers that are centred, the query
+// takes its mean there, as bglm_predict does: in a table the product is a column of its own.
 func TestSQLOfCentredProducts(t *testing.T) {
 	db := open(t)
 	db.SetMaxOpenConns(1)

@@ -66,7 +66,8 @@ func TestStoredFits(t *testing.T) {
 				}
 				if name == "adf_lowrank" && what == "update" {
 					// The compression of each row chooses between directions that are nearly as
-					// large: what moments differ by is 1e6 times that at the end of the rows, rounding 7e-9.
+					// large: what moments differ by is 1e6 times that at the end of the rows,
+					// rounding 7e-9.
 					tol = 1e-5
 				}
 				if err := kerneltest.SameAnswer(numbers+" "+text, w, tol); err != nil || !ok {

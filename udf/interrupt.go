@@ -89,7 +89,8 @@ func running() context.Context {
 	return context.Background()
 }
 
-// interruptCause is the cause to stop a loop at row i, nil if it may go on; it checks every 16th row.
+// interruptCause is the cause to stop a loop at row i, nil if it may go on; it checks every 16th
+// row.
 func interruptCause(i int) error {
 	if i&15 != 0 {
 		return nil
@@ -97,7 +98,8 @@ func interruptCause(i int) error {
 	return stop.Cause(running())
 }
 
-// abandonable returns what f makes. If long is set, an interrupt ends the query without waiting for f.
+// abandonable returns what f makes. If long is set, an interrupt ends the query without waiting for
+// f.
 func abandonable[T any](long bool, f func() (T, error)) (T, error) {
 	var made, none T
 	err := stop.Run(running(), long, func() (err error) {

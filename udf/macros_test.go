@@ -43,8 +43,8 @@ func TestMacrosFunction(t *testing.T) {
 	}
 }
 
-// A key that functions share has the default and the meaning of the function that is asked for, and says
-// of each who uses it.
+// A key that functions share has the default and the meaning of the function that is asked for, and
+// says of each who uses it.
 func TestHelpOfSharedKeys(t *testing.T) {
 	db := open(t)
 	for _, c := range []struct{ name, line string }{

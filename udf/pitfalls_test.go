@@ -14,10 +14,10 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2" // DuckDB alone, without bglm's functions
 )
 
-// TestWindowTextByItself: a window over whole partitions with a constant text beside a column
-// is DuckDB's own mistake, and no function of bglm need be near: its list() copies the text by a garbage
-// pointer, which ends the process or gives texts that are nowhere in the data. It fails where DuckDB
-// has mended that; then rows 7 and 8 of the pitfalls in docs/duckdb.md are done.
+// TestWindowTextByItself: a window over whole partitions with a constant text beside a column is
+// DuckDB's own mistake, and no function of bglm need be near: its list() copies the text by a
+// garbage pointer, which ends the process or gives texts that are nowhere in the data. It fails
+// where DuckDB has mended that; then rows 7 and 8 of the pitfalls in docs/duckdb.md are done.
 func TestWindowTextByItself(t *testing.T) {
 	const name, text = "BGLM_WINDOW_TEXT", "a constant longer than twelve bytes"
 	if os.Getenv(name) != "" {

@@ -235,7 +235,8 @@ func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 }
 
 // unseen is the prior of feature id, which has no belief under an arrowhead covariance: for a level
-// of a column with a level mean, its deviation from weight j of the block, with that mean; else w, -1.
+// of a column with a level mean, its deviation from weight j of the block, with that mean; else w,
+// -1.
 func (p *predictor) unseen(f *kernels.Fit, id uint32, w kernels.Weight) (kernels.Weight, int) {
 	c := &f.Covariance
 	k := c.UnseenLevel(string(p.dict.Name(id)), p.hi-p.lo, func(k int) string { return p.fits.beliefs.feature.Str(p.lo + k) })
@@ -361,8 +362,8 @@ func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) 
 	return nil
 }
 
-// runOfEqualFits is the end of the rows after i that are encoded and have its FIT, if again can serve them;
-// else i. ok says that row i was not NULL.
+// runOfEqualFits is the end of the rows after i that are encoded and have its FIT, if again can
+// serve them; else i. ok says that row i was not NULL.
 func (p *predictor) runOfEqualFits(i int, ok bool) int {
 	if !ok || p.fits.last.Covariance.Form != gauss.Diagonal {
 		return i
@@ -375,8 +376,8 @@ func (p *predictor) runOfEqualFits(i int, ok bool) int {
 	return end
 }
 
-// fastLinear is linear for row i with the FIT of the row before. ok is false where linear must do it:
-// for a feature that is new here or has no belief, or a missing number.
+// fastLinear is linear for row i with the FIT of the row before. ok is false where linear must do
+// it: for a feature that is new here or has no belief, or a missing number.
 func (p *predictor) fastLinear(i int) (mean, variance float64, ok bool) {
 	at := p.in[i-p.from]
 	if at < 0 {

@@ -213,8 +213,8 @@ type waitedError struct{ error }
 
 func (e waitedError) Unwrap() error { return e.error }
 
-// materialized is a group woken for its answer or a merge, with a fit of all its rows. That fit is given
-// back afterwards to of, the kind of rows that it came from, if any.
+// materialized is a group woken for its answer or a merge, with a fit of all its rows. That fit is
+// given back afterwards to of, the kind of rows that it came from, if any.
 type materialized struct {
 	fitState
 	of *rowKind

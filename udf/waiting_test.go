@@ -8,9 +8,9 @@ import (
 	"github.com/bglm/bglm/udf"
 )
 
-// Rows of a small group wait for its result; it is what they come to without, whatever the
-// method, the family, the covariance, the columns and what comes with a row. Groups of 3 rows end while they wait,
-// of 40 they do not.
+// Rows of a small group wait for its result; it is what they come to without, whatever the method,
+// the family, the covariance, the columns and what comes with a row. Groups of 3 rows end while
+// they wait, of 40 they do not.
 func TestWaiting(t *testing.T) {
 	db := open(t)
 	exec(t, db, "SET threads = 1")

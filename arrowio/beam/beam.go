@@ -1,6 +1,6 @@
-// Package beam fits models on a cluster with Apache Beam: a pipeline reads Parquet files by row group,
-// merges the states of parts of the rows with CombinePerKey, and writes belief tables. It is a
-// module of its own because Beam's is large.
+// Package beam fits models on a cluster with Apache Beam: a pipeline reads Parquet files by row
+// group, merges the states of parts of the rows with CombinePerKey, and writes belief tables. It is
+// a module of its own because Beam's is large.
 //
 // Laplace's approximation takes several rounds, unrolled in one pipeline: a pass over the rows,
 // expanded around the fits of the round before (a side input), and a Newton step. The result is that
@@ -9,7 +9,8 @@
 // round: the fits of the parts are multiplied with the prior counted once, exactly for Gaussian
 // responses and to the accuracy of the parts' Gaussians for others.
 //
-// The workers' programs are pure Go. A worker needs the job's files under the same paths as all others.
+// The workers' programs are pure Go. A worker needs the job's files under the same paths as all
+// others.
 package beam
 
 import (
@@ -30,9 +31,9 @@ const DefaultRounds, MoreRounds = 10, 14
 // group (arrowio.Groups.Key) and its fit (parts.DecodeIterate). rounds is for methods laplace,
 // ep and lowrank; 0 is DefaultRounds. The status of a fit says if it has not converged in so many.
 //
-// Bytes moved: for each round, part and group a state, of 4 p² bytes for p weights of laplace and ep and
-// 16 p l for l directions of lowrank, and each fit (for lowrank with the state) to each part. Errors:
-// those of Job.Check, and rounds below 0.
+// Bytes moved: for each round, part and group a state, of 4 p² bytes for p weights of laplace and
+// ep and 16 p l for l directions of lowrank, and each fit (for lowrank with the state) to each
+// part. Errors: those of Job.Check, and rounds below 0.
 func Fit(s beam.Scope, job *parts.Job, rounds int) (beam.PCollection, error) {
 	s = s.Scope("bglm.Fit")
 	if rounds < 0 {

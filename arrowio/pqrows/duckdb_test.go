@@ -178,7 +178,8 @@ func TestConversions(t *testing.T) {
 	}
 }
 
-// Decimals of more digits than DuckDB has are read as the numbers that they are, wherever they stand.
+// Decimals of more digits than DuckDB has are read as the numbers that they are, wherever they
+// stand.
 func TestWideDecimals(t *testing.T) {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {

@@ -24,8 +24,8 @@ func fromJSON(t *testing.T, of arrow.DataType, json string) arrow.Array {
 	return a
 }
 
-// Dictionaries, also those with a NULL in them, runs and views become the rows that they stand for; the
-// text (null) is no NULL.
+// Dictionaries, also those with a NULL in them, runs and views become the rows that they stand for;
+// the text (null) is no NULL.
 func TestEncodedColumns(t *testing.T) {
 	for _, c := range []struct {
 		t                  arrow.DataType

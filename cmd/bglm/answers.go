@@ -284,7 +284,8 @@ func featuresOf(s *duck.Session, f *fitstore.Fits, rows []string) ([]string, err
 	return out, nil
 }
 
-// withColumn adds to row, SQL, the column whose levels are compared, with any level, if row lacks it.
+// withColumn adds to row, SQL, the column whose levels are compared, with any level, if row lacks
+// it.
 func withColumn(s *duck.Session, row, column string) string {
 	cols, err := s.Describe("SELECT unnest(" + row + ")")
 	if err != nil || slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, column) }) {

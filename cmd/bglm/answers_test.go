@@ -285,7 +285,8 @@ func TestExportSays(t *testing.T) {
 	}
 }
 
-// Groups of any type are shown as DuckDB writes them, and intervals are groups in files of every kind.
+// Groups of any type are shown as DuckDB writes them, and intervals are groups in files of every
+// kind.
 func TestGroupTexts(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

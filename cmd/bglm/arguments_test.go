@@ -61,8 +61,8 @@ func TestTermsOfOtherMethods(t *testing.T) {
 	}
 }
 
-// A fit that is begun takes no log( ) of R for that of SQL, wherever it stands: under 'ok' log(u, 2) was the logarithm
-// of 2 to base u. One that goes on from an older fit has its formula.
+// A fit that is begun takes no log( ) of R for that of SQL, wherever it stands: under 'ok' log(u,
+// 2) was the logarithm of 2 to base u. One that goes on from an older fit has its formula.
 func TestFitChecksLogs(t *testing.T) {
 	dir := t.TempDir()
 	data, fit, next := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "n.parquet")
@@ -77,7 +77,8 @@ func TestFitChecksLogs(t *testing.T) {
 	ok(t, "predict", data, "-b", next, "-q", "--out", filepath.Join(dir, "p.csv"))
 }
 
-// Beliefs alone under hash_bits are those of slots, by every door, and what options hardly mean is said.
+// Beliefs alone under hash_bits are those of slots, by every door, and what options hardly mean is
+// said.
 func TestSlotsAlone(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// withoutBadRows runs judging without the invalid rows that the fit was told to skip: if judging fails on
-// one of them, they are found, and the others are judged again.
+// withoutBadRows runs judging without the invalid rows that the fit was told to skip: if judging
+// fails on one of them, they are found, and the others are judged again.
 func (sc *scoring) withoutBadRows(s *duck.Session, judging func() error) error {
 	err := judging()
 	if err == nil || s.Interrupted() != nil {
@@ -22,8 +22,8 @@ func (sc *scoring) withoutBadRows(s *duck.Session, judging func() error) error {
 	return judging()
 }
 
-// excludeBadRows leaves invalid rows out of those that are scored, and reports whether there were any,
-// and a fit that skips them.
+// excludeBadRows leaves invalid rows out of those that are scored, and reports whether there were
+// any, and a fit that skips them.
 func (sc *scoring) excludeBadRows(s *duck.Session) (found bool, err error) {
 	if sc.spared || strings.Trim(sc.fits.Job("option.on_error"), "'") != string(option.Skip) {
 		return false, nil

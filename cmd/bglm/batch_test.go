@@ -174,9 +174,9 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// What cannot be measured is said in the words of the user: rows without the response, responses that
-// the family does not have, predictions that are no numbers or no probabilities. Predictions do not
-// go beside columns of their names.
+// What cannot be measured is said in the words of the user: rows without the response, responses
+// that the family does not have, predictions that are no numbers or no probabilities. Predictions
+// do not go beside columns of their names.
 func TestMeasuredInVain(t *testing.T) {
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -333,7 +333,8 @@ func TestBeliefsAlone(t *testing.T) {
 	}
 }
 
-// Beliefs alone predict otherwise than a fit with a covariance, or with factors of predictions, which is said.
+// Beliefs alone predict otherwise than a fit with a covariance, or with factors of predictions,
+// which is said.
 func TestBeliefsApart(t *testing.T) {
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -354,8 +355,8 @@ func TestBeliefsApart(t *testing.T) {
 	}
 }
 
-// Of a file of beliefs alone the fit says which slots its features are hashed into, and that rows without a value are
-// predicted otherwise.
+// Of a file of beliefs alone the fit says which slots its features are hashed into, and that rows
+// without a value are predicted otherwise.
 func TestBeliefsAloneOfGaps(t *testing.T) {
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -383,7 +384,8 @@ func TestBeliefsAloneOfGaps(t *testing.T) {
 	}
 }
 
-// What groups have each for itself is in no option: the fit says that a file of beliefs alone loses it.
+// What groups have each for itself is in no option: the fit says that a file of beliefs alone loses
+// it.
 func TestBeliefsAloneOfGroups(t *testing.T) {
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -1000,8 +1002,9 @@ func TestCorrelatedFormula(t *testing.T) {
 	}
 }
 
-// Prior variances that are given by column leave those of terms in bars to be learnt, in both engines: they were 1,
-// and under these the residual of machines that differ was that of the workers too.
+// Prior variances that are given by column leave those of terms in bars to be learnt, in both
+// engines: they were 1, and under these the residual of machines that differ was that of the
+// workers too.
 func TestBarsBesideGivenVariances(t *testing.T) {
 	kerneltest.Slow(t)
 	dir := t.TempDir()

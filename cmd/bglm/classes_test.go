@@ -107,7 +107,8 @@ func TestEvaluateUnknownClass(t *testing.T) {
 		(SELECT bglm_predict(fit, {u: u}) AS p FROM '`+other+`', (SELECT bglm_softmax(k, {u: u}, {prior_variance: 2}) AS fit FROM '`+data+`'))`)
 }
 
-// Successes among trials under a Gaussian process are judged as shares, as they are under other fits.
+// Successes among trials under a Gaussian process are judged as shares, as they are under other
+// fits.
 func TestEvaluateProcessOfTrials(t *testing.T) {
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")

@@ -144,7 +144,8 @@ func TestChangedWhileRead(t *testing.T) {
 	}
 }
 
-// A column without a name, as pandas writes that of its index, is no damage, nor is one called as DuckDB calls those.
+// A column without a name, as pandas writes that of its index, is no damage, nor is one called as
+// DuckDB calls those.
 func TestColumnsWithoutName(t *testing.T) {
 	dir := t.TempDir()
 	data, out := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")

@@ -13,7 +13,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 )
 
-// A Parquet file with decimals that DuckDB reads wrongly is no data: its fit would be of other numbers.
+// A Parquet file with decimals that DuckDB reads wrongly is no data: its fit would be of other
+// numbers.
 func TestWideDecimalsOfParquet(t *testing.T) {
 	for digits, wrong := range map[int32]bool{38: false, 45: true, 70: true, 76: false} {
 		var of arrow.DataType = &arrow.Decimal256Type{Precision: digits, Scale: 2}

@@ -10,7 +10,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 )
 
-// A job that the user has ended prints no figures and does not exit as if done, however late that was.
+// A job that the user has ended prints no figures and does not exit as if done, however late that
+// was.
 func TestEvaluateInterruptedAtItsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -399,7 +399,8 @@ func deliver(s *duck.Session, f *fitstore.Fits, path string) error {
 	return err
 }
 
-// checkLogs is formula.CheckLogs for a new fit. A continued one has the formula of the fit it continues.
+// checkLogs is formula.CheckLogs for a new fit. A continued one has the formula of the fit it
+// continues.
 func (c *fitCommand) checkLogs() error {
 	if c.Formula == "" || c.Prior != "" || c.Around != "" {
 		return nil

@@ -19,8 +19,8 @@ type dataFlags struct {
 
 func (d *dataFlags) data() job.Data { return job.Data(*d) }
 
-// rejectOverwrite rejects an output that would replace the rows, or other files that are read. A database may
-// get tables in addition to those that are read.
+// rejectOverwrite rejects an output that would replace the rows, or other files that are read. A
+// database may get tables in addition to those that are read.
 func (d *dataFlags) rejectOverwrite(out string, others ...string) error {
 	data := d.data()
 	names, err := data.All()

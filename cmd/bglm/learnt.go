@@ -96,8 +96,9 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	return r, nil
 }
 
-// baseRows is the largest number of distinct responses from which a base loss is computed; continuous
-// ones with a shape, gamma and studentt, may be as many as the rows, and are read into memory.
+// baseRows is the largest number of distinct responses from which a base loss is computed;
+// continuous ones with a shape, gamma and studentt, may be as many as the rows, and are read into
+// memory.
 const baseRows = 1 << 20
 
 // baseLoss is minus the mean log density of the responses in the table scored under the distribution
@@ -254,8 +255,9 @@ func termTable(all []term, of int64, factorised bool) string {
 	return out
 }
 
-// interceptNote mentions a column of levels whose weights are shown: each is as uncertain as the intercept
-// with which it is confounded, which is easily mistaken for the uncertainty of the column's effect.
+// interceptNote mentions a column of levels whose weights are shown: each is as uncertain as the
+// intercept with which it is confounded, which is easily mistaken for the uncertainty of the
+// column's effect.
 func interceptNote(all []term) string {
 	levels := make(map[string]int)
 	for _, x := range all {
@@ -269,9 +271,9 @@ func interceptNote(all []term) string {
 	return ""
 }
 
-// centredNote mentions columns of levels with slopes of a number that was centred: their weights, and
-// the standard deviation shown with these, are for the number at 0, but the weights independent of
-// the slopes are those at its mean. In lme4 (x || g) refers to 0.
+// centredNote mentions columns of levels with slopes of a number that was centred: their weights,
+// and the standard deviation shown with these, are for the number at 0, but the weights independent
+// of the slopes are those at its mean. In lme4 (x || g) refers to 0.
 func centredNote(s *duck.Session, f *fitstore.Fits, all []term) (text string, err error) {
 	if !f.IsFit || f.HasClass {
 		return "", nil

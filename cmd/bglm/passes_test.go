@@ -111,8 +111,8 @@ func TestOutOfCore(t *testing.T) {
 	}
 }
 
-// A fit of columns beside maps and lists is the same in every way there is to make it: in SQL, of Arrow
-// records, in passes and of parts.
+// A fit of columns beside maps and lists is the same in every way there is to make it: in SQL, of
+// Arrow records, in passes and of parts.
 func TestContainersAllWays(t *testing.T) {
 	kerneltest.Slow(t)
 	dir := t.TempDir()
@@ -178,8 +178,8 @@ func TestOutOfCoreLowRank(t *testing.T) {
 	if got := apart(t, file("passes"), file("kept")); got != same {
 		t.Error(got)
 	}
-	// Three parts in a pass, merged, until the fit has converged; a run out of core that was stopped after
-	// the fourth pass goes on from it.
+	// Three parts in a pass, merged, until the fit has converged; a run out of core that was
+	// stopped after the fourth pass goes on from it.
 	var around []string
 	for k := range 20 {
 		var parts []string
@@ -501,8 +501,8 @@ func TestOutOfCoreGroups(t *testing.T) {
 	}
 }
 
-// Responses that a number separates: the passes end, if slowly, with a sentence that the Gaussian at the mode is
-// not the posterior.
+// Responses that a number separates: the passes end, if slowly, with a sentence that the Gaussian
+// at the mode is not the posterior.
 func TestOutOfCoreSeparated(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "d.parquet")
 	query(t, "COPY (SELECT i > 1000 AS y, i AS x, 'g' || i % 3 AS g FROM range(2000) t(i)) TO '"+data+"'")

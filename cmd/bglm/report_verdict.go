@@ -407,7 +407,8 @@ func (sc *scoring) mostFrequent(s *duck.Session, name string) (string, error) {
 // firstRows are those of the table seen for which effects are drawn.
 var firstRows = fmt.Sprintf("(FROM seen LIMIT %d)", driverRows)
 
-// middle is the SQL of lo and hi, the bounds of a number that leave out 2 % of the rows on each side.
+// middle is the SQL of lo and hi, the bounds of a number that leave out 2 % of the rows on each
+// side.
 func (sc *scoring) middle(name string) string {
 	rows := fmt.Sprintf("(SELECT (%s)::DOUBLE AS v, bglm_w AS w FROM %s)", name, firstRows)
 	if sc.weight == "" {

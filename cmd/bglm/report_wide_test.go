@@ -86,8 +86,8 @@ func TestTypicalOfManyColumns(t *testing.T) {
 	}
 }
 
-// The first rows' columns are those that a plain unnest gives, and an operator of their own stands between
-// them and the expression of x.
+// The first rows' columns are those that a plain unnest gives, and an operator of their own stands
+// between them and the expression of x.
 func TestSampleOfColumns(t *testing.T) {
 	s, err := duck.Open(&cli.Env{Ctx: t.Context(), Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}, true)
 	if err != nil {

@@ -127,8 +127,8 @@ func (sc *scoring) judge(s *duck.Session) (how string, err error) {
 	return how, err
 }
 
-// predictUnlearnt is judge for the rows of j, which the fits have learnt; "" if their method cannot tell
-// what it would have been without some of them.
+// predictUnlearnt is judge for the rows of j, which the fits have learnt; "" if their method cannot
+// tell what it would have been without some of them.
 func (sc *scoring) predictUnlearnt(s *duck.Session, j *job.Job) (how string, err error) {
 	var method string
 	if err := s.Row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
@@ -448,7 +448,8 @@ type period struct {
 	AUC       *float64 `json:"auc,omitempty"`
 }
 
-// periods divides the table scored into most periods of equal numbers of rows, none without an order.
+// periods divides the table scored into most periods of equal numbers of rows, none without an
+// order.
 func periods(s *duck.Session, most int, binary bool) (out []period, err error) {
 	auc := "NULL::DOUBLE"
 	if binary {

@@ -337,8 +337,8 @@ func TestEvaluateStreamCountsMissing(t *testing.T) {
 	}
 }
 
-// The deviation of a column of levels beside slopes is that where their number is 0, and the one about which they
-// are independent is said: of rows about u = 4 it is 3.
+// The deviation of a column of levels beside slopes is that where their number is 0, and the one
+// about which they are independent is said: of rows about u = 4 it is 3.
 func TestFitTellsOrigin(t *testing.T) {
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")
@@ -357,8 +357,9 @@ func TestFitTellsOrigin(t *testing.T) {
 	}
 }
 
-// Of counts with an exposure no base loss is told, also where all are 0 or 1: one rate for all rows knows nothing of
-// the exposure, and its loss was below that of the law that the rows were drawn from.
+// Of counts with an exposure no base loss is told, also where all are 0 or 1: one rate for all rows
+// knows nothing of the exposure, and its loss was below that of the law that the rows were drawn
+// from.
 func TestBaseLossOfExposures(t *testing.T) {
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")

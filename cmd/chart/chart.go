@@ -550,8 +550,8 @@ var svgStyle = func() string {
 // xmlText is s as text of XML.
 func xmlText(s string) string { return html.EscapeString(strings.Map(Printable, s)) }
 
-// Printable is r, or for a control character, which XML and HTML have not, the sign of one that cannot be
-// shown: with it a file would not be shown at all.
+// Printable is r, or for a control character, which XML and HTML have not, the sign of one that
+// cannot be shown: with it a file would not be shown at all.
 func Printable(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
 		return utf8.RuneError

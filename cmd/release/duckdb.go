@@ -114,7 +114,8 @@ func checkParts(dir string, parts []part) error {
 // and variables that belong to one.
 var mangled = regexp.MustCompile(`^_Z(?:T[VTIS]|GV|Z)*N[KVrRO]*(\d+)`)
 
-// namespaces are the outermost namespaces in an archive's table of symbols, which is its first member.
+// namespaces are the outermost namespaces in an archive's table of symbols, which is its first
+// member.
 func namespaces(path string) (map[string]bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,8 +153,8 @@ func namespaces(path string) (map[string]bool, error) {
 	return found, nil
 }
 
-// checkTool refuses a tool that holds something of TPC-H or TPC-DS, whose programs have
-// licences of the Transaction Processing Performance Council. The names of types stay in a stripped binary.
+// checkTool refuses a tool that holds something of TPC-H or TPC-DS, whose programs have licences of
+// the Transaction Processing Performance Council. The names of types stay in a stripped binary.
 func checkTool(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

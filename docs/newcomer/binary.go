@@ -27,8 +27,8 @@ var separated = Part{
 	Run: func(c *Context) (*Table, error) { return c.binaryTable(separatedSets, "C = 1") },
 }
 
-// binaryTable has a line for each of the sets; beside is the name that the peers begin with which they
-// are held against, "" for all.
+// binaryTable has a line for each of the sets; beside is the name that the peers begin with which
+// they are held against, "" for all.
 func (c *Context) binaryTable(sets []set, beside string) (*Table, error) {
 	t := &Table{Head: []string{"data set", "rows", "base rate", "C = 1", "C by CV", "bglm_fit", "difference", "ECE, scikit-learn", "ECE, bglm", "method and status"}}
 	s, err := open()

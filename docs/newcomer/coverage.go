@@ -102,7 +102,8 @@ func (c *Context) coverageLines(s *session, family string, n int, t *Table) erro
 	return nil
 }
 
-// held is the entry of a share and its standard error, which misses its aim where it is too far from the level.
+// held is the entry of a share and its standard error, which misses its aim where it is too far
+// from the level.
 func (c *Context) held(t *Table, call, what string, level, share, se float64) string {
 	aim := coverageAim
 	if c.Quick { // it allows for its own noise

@@ -286,8 +286,8 @@ func (f *factors) Drift(_, to float64, fs []uint32) error {
 	return nil
 }
 
-// applyDrift applies the drift that these features have not received yet, in the units that it was in,
-// before they change other than by a row: a run continued from a fit has it by then, too.
+// applyDrift applies the drift that these features have not received yet, in the units that it was
+// in, before they change other than by a row: a run continued from a fit has it by then, too.
 func (f *factors) applyDrift(ids []uint32) {
 	if !f.plan.Drifts {
 		return
@@ -443,7 +443,8 @@ func (f *factors) Extend(p *stream.Plan, at, from int) error {
 // Rest implements stream.Form.
 func (f *factors) Rest() {}
 
-// determinedAmong is the number of the weights fs that the data determine, in units of lik.Determined.
+// determinedAmong is the number of the weights fs that the data determine, in units of
+// lik.Determined.
 func (f *factors) determinedAmong(k int, fs []uint32) (known int64) {
 	w := *f.weights(k)
 	for _, id := range fs {
@@ -593,7 +594,8 @@ func (f *factors) Reserve(int64, string) (*memory.Grant, error) { return nil, ni
 // Under implements stream.Form: no step is long.
 func (f *factors) Under(*stop.Stop) {}
 
-// meet reports whether a row correlates weights: two or more uncertain ones have values other than 0.
+// meet reports whether a row correlates weights: two or more uncertain ones have values other than
+// 0.
 func meet(w []kernels.Weight, fs []uint32, xs []float64) bool {
 	n := 0
 	for e, id := range fs {
@@ -775,9 +777,9 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 	return logZ, 0, conflict, nil
 }
 
-// multiplySome is plain for len(gain) weights of the other from number lo on. It sets gain to the change
-// of the evidence by each; a is memory for the own weights. bad is the first weight without a
-// proper product, -1 for none; conflict is the largest so far.
+// multiplySome is plain for len(gain) weights of the other from number lo on. It sets gain to the
+// change of the evidence by each; a is memory for the own weights. bad is the first weight without
+// a proper product, -1 for none; conflict is the largest so far.
 func (p *product) multiplySome(k, lo int, gain []float64, a []kernels.Weight, conflict float64) (_ float64, bad int) {
 	own, other := *p.f.weights(k), (*p.o.weights(k))[lo:lo+len(gain)]
 	a = a[:len(gain)]

@@ -83,8 +83,8 @@ func TestDriftNoise(t *testing.T) {
 	}
 }
 
-// Of an automatic drift the stream finds the rate of a level that walks, and that most levels that do
-// not walk have none: the first rows, whose noise nobody knows, do not count.
+// Of an automatic drift the stream finds the rate of a level that walks, and that most levels that
+// do not walk have none: the first rows, whose noise nobody knows, do not count.
 func TestDriftFound(t *testing.T) {
 	kerneltest.Slow(t)
 	for _, q := range []float64{0, 0.01, 0.1, 1} {

@@ -9,10 +9,10 @@ import (
 )
 
 // The noise that factorised beliefs learn is that of the rows, whose sample of the noise, the one
-// reference, is known here: from thirty rows of an intercept, two numbers and a column of three levels
-// on within a factor of five, which is what weights with the deviation of the prior add to it in few
-// rows, and from three hundred on within 1.4. Log evidence is that of forecasts: on average it is not
-// above that of the law itself.
+// reference, is known here: from thirty rows of an intercept, two numbers and a column of three
+// levels on within a factor of five, which is what weights with the deviation of the prior add to
+// it in few rows, and from three hundred on within 1.4. Log evidence is that of forecasts: on
+// average it is not above that of the law itself.
 func TestLooseNoise(t *testing.T) {
 	for _, n := range []int{30, 300} {
 		for _, weigh := range []bool{false, true} {

@@ -103,9 +103,9 @@ type tied struct {
 	*rowBuffer // nil at rest
 }
 
-// rowBuffer is memory for a row, which forms at rest release: the row's values in the block, its leaves
-// and their values, and for a change of units the factors of the block's weights and what they add
-// to the intercept.
+// rowBuffer is memory for a row, which forms at rest release: the row's values in the block, its
+// leaves and their values, and for a change of units the factors of the block's weights and what
+// they add to the intercept.
 type rowBuffer struct {
 	x  []float64
 	ks []uint32
@@ -211,7 +211,8 @@ func (t *tied) blockPrior(j int) kernels.Weight {
 	return t.meanPrior(^t.is[j])
 }
 
-// meanPrior is the prior of the level mean of column c, levelPrior that of its levels given the mean.
+// meanPrior is the prior of the level mean of column c, levelPrior that of its levels given the
+// mean.
 func (t *tied) meanPrior(c int32) kernels.Weight {
 	l := &t.cols[c]
 	return kernels.Weight{Mean: t.plan.Model.Prior.Mean, Variance: l.variance * arrowhead.MeanShare(float64(l.levels))}
@@ -383,15 +384,15 @@ func (t *tied) addLeaf(id uint32, col int32, start kernels.Weight) int {
 	return k
 }
 
-// mayJoin reports whether feature id may join the block when a row has it: it is neither a number nor
-// the intercept, and not known.
+// mayJoin reports whether feature id may join the block when a row has it: it is neither a number
+// nor the intercept, and not known.
 func (t *tied) mayJoin(id uint32) bool {
 	return t.prior(int(id)).Variance > 0 && !(id == 0 && !t.plan.Model.NoIntercept) && t.dict.NumberPlace(id) == math.MaxInt
 }
 
-// alwaysStays reports whether feature id, which joins, stays in the block however many leaves there are:
-// it indicates that one of the first MaxNumbers columns of its kind has no value. Columns are often
-// missing in the same rows, and leaves would lose the correlations of such weights.
+// alwaysStays reports whether feature id, which joins, stays in the block however many leaves there
+// are: it indicates that one of the first MaxNumbers columns of its kind has no value. Columns are
+// often missing in the same rows, and leaves would lose the correlations of such weights.
 func (t *tied) alwaysStays(id uint32) bool {
 	return !t.plan.Drifts && t.dict.IndicatorPlace(id) < MaxNumbers
 }

@@ -27,8 +27,8 @@ const enoughKnown = 1.0
 // squares of fewer slopes do not measure their information.
 const enoughHinted = 4.0
 
-// varianceShare returns the share of leaf k in the variance of its group, that variance, and whether the
-// rows hardly determine the leaf.
+// varianceShare returns the share of leaf k in the variance of its group, that variance, and
+// whether the rows hardly determine the leaf.
 func (t *tied) varianceShare(k int) (share, v float64, hardly bool) {
 	share, v = 1, t.plan.Model.Prior.Variance
 	if c := t.of[k]; c >= 0 {

@@ -125,10 +125,9 @@ func (t *tied) parts() (ps []part, groups []string) {
 	return ps, groups
 }
 
-// replacePriors replaces the prior variances of all weights by v, which is exact, and returns the change
-// of the log evidence. The prior means stay.
-// Errors: gauss.ErrNotPD if the rows' contribution is not proper over all weights jointly; the
-// priors are unchanged then.
+// replacePriors replaces the prior variances of all weights by v, which is exact, and returns the
+// change of the log evidence. The prior means stay. Errors: gauss.ErrNotPD if the rows'
+// contribution is not proper over all weights jointly; the priors are unchanged then.
 func (t *tied) replacePriors(v *variances) (logZ float64, err error) {
 	ps, groups := t.parts()
 	if v == nil {

@@ -303,7 +303,8 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	return logZ + logC + p.gained, apart + strain - t.priorDistance(b), conflict, nil
 }
 
-// priorDistance is the squared distance of the means of b from those of the priors, in prior variances.
+// priorDistance is the squared distance of the means of b from those of the priors, in prior
+// variances.
 func (t *tied) priorDistance(b *arrowhead.Belief) (sum float64) {
 	for j, m := range b.Mean {
 		w := t.blockPrior(j)

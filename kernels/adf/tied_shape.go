@@ -18,8 +18,8 @@ func (t *tied) part() {
 	}
 }
 
-// moveToLeaves turns weights of the block into leaves; levels become leaves of their column's mean, under
-// the prior that they have there.
+// moveToLeaves turns weights of the block into leaves; levels become leaves of their column's mean,
+// under the prior that they have there.
 func (t *tied) moveToLeaves(js []int) {
 	if len(js) == 0 {
 		return

@@ -19,7 +19,8 @@ func sidesOf(n, p, nnz int, seed uint64) *lists {
 }
 
 // Rows that a prior is right for hardly ever enlarge the weights: the slope has the mean 0 and the
-// variance of its information, but that the intercept's prior is wider than need be. Rows that the weights separate enlarge them.
+// variance of its information, but that the intercept's prior is wider than need be. Rows that the
+// weights separate enlarge them.
 func TestSize(t *testing.T) {
 	const runs = 60
 	larger, mean, square := 0, 0.0, 0.0

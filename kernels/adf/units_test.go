@@ -360,8 +360,9 @@ func TestUnitsMerge(t *testing.T) {
 }
 
 // Without an intercept the first responses may all be 0: they count with the noise that is given,
-// under the prior of the last unit, in which the posterior is that of one mean a level. A noise that
-// is 1 in the unit of the responses is that of the later rows for first ones that were far smaller too.
+// under the prior of the last unit, in which the posterior is that of one mean a level. A noise
+// that is 1 in the unit of the responses is that of the later rows for first ones that were far
+// smaller too.
 func TestUnitsBegin(t *testing.T) {
 	const n = 64
 	feed := func(st *stream.State, y func(i int) float64) *kernels.Fit {

@@ -81,7 +81,8 @@ func TestUnitsWeightless(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				// what is determined is counted in units of 2^-30, other ones for parts with rows of weight 0
+				// what is determined is counted in units of 2^-30, other ones for parts with rows
+				// of weight 0
 				sameFit(t, fmt.Sprintf("%s, parts cut at %d", name, cut), count(unitFit(t, a)), count(unitFit(t, c)), kerneltest.Tol{Rel: 2e-6, Abs: 2e-6})
 			}
 		}

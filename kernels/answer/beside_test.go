@@ -87,10 +87,10 @@ func regression(r *rand.Rand, n, p int) (d *data, x string) {
 	return d, x
 }
 
-// Of gaussian responses whose dispersion was learnt a row is left out of that too: the densities are
-// those of fits again, averaged over their own noise. What is left is the prior of the noise, which is
-// measured by the deviation of all responses, and that of the weights, in no unit of the noise: what they
-// say goes with 1/n, and what one row changes of that with 1/n².
+// Of gaussian responses whose dispersion was learnt a row is left out of that too: the densities
+// are those of fits again, averaged over their own noise. What is left is the prior of the noise,
+// which is measured by the deviation of all responses, and that of the weights, in no unit of the
+// noise: what they say goes with 1/n, and what one row changes of that with 1/n².
 func TestLearntDispersionIsLeftOut(t *testing.T) {
 	kerneltest.Slow(t)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -175,7 +175,8 @@ func TestPenaltyOfLearntDispersion(t *testing.T) {
 	}
 }
 
-// A level of one row, under a learnt variance of levels, is left out as if it were new, and warned of.
+// A level of one row, under a learnt variance of levels, is left out as if it were new, and warned
+// of.
 func TestLevelOfOneRow(t *testing.T) {
 	d := &data{n: 8, number: map[string][]float64{"num": {-0.11, -0.93, 0.18, 0.42, -1.54, -0.65, -0.14, 2.37}},
 		text: map[string][]string{"g": {"a", "b", "b", "b", "b", "b", "a", "c"}}}
@@ -212,7 +213,8 @@ func TestOutlierIsWarnedOf(t *testing.T) {
 	}
 }
 
-// What studentt, and gaussian with link log, learn of their noise is not averaged over, which is said; where it was given there is nothing to say.
+// What studentt, and gaussian with link log, learn of their noise is not averaged over, which is
+// said; where it was given there is nothing to say.
 func TestHeldNoiseIsSaid(t *testing.T) {
 	d, x := regression(rand.New(rand.NewPCG(11, 12)), 30, 1)
 	for _, c := range []struct {

@@ -210,8 +210,8 @@ func (c *Check) order() []int {
 	return order
 }
 
-// drawDistribution is the distribution of a draw's responses, with a draw of the dispersion and shape if the fit
-// has learnt them.
+// drawDistribution is the distribution of a draw's responses, with a draw of the dispersion and
+// shape if the fit has learnt them.
 func (c *Check) drawDistribution(draw uint64) (lik.Distribution, error) {
 	p, ok := c.LearntParameters().Drawn(c.Fit, rand.NewPCG(c.seed^0x9E3779B97F4A7C15, draw))
 	if !ok {
@@ -228,7 +228,8 @@ func (c *Check) drawDistribution(draw uint64) (lik.Distribution, error) {
 func newNoise(seed, draw uint64) rand.Source { return rand.NewPCG(seed^0x5851F42D4C957F2D, draw) }
 
 // statistic is the named statistic of y. For whole numbers it is exact up to its last rounding, so
-// that responses in another order, or others with the same sums, give an equal one, as P counts them.
+// that responses in another order, or others with the same sums, give an equal one, as P counts
+// them.
 func statistic(name string, y []float64) float64 {
 	switch name {
 	case "min":

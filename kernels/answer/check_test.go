@@ -100,8 +100,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Repetitions with as many events as were observed have the mean and the deviation that was observed,
-// in whatever order these come, and count half; those with as many others have the same deviation.
+// Repetitions with as many events as were observed have the mean and the deviation that was
+// observed, in whatever order these come, and count half; those with as many others have the same
+// deviation.
 func TestCheckTies(t *testing.T) {
 	even, err := kernels.FromBeliefs([]kernels.Belief{{Feature: "(Intercept)"}}, &kernels.Model{})
 	if err != nil {
@@ -147,9 +148,9 @@ func TestCheckTies(t *testing.T) {
 	}
 }
 
-// A dispersion and a shape that were learnt are drawn with the weights. With known weights the variance of n
-// gaussian responses is D χ²/(n-1), D the scaled inverse chi-square law that was learnt, and that of
-// the mean of n gamma ones E[1/κ]/n.
+// A dispersion and a shape that were learnt are drawn with the weights. With known weights the
+// variance of n gaussian responses is D χ²/(n-1), D the scaled inverse chi-square law that was
+// learnt, and that of the mean of n gamma ones E[1/κ]/n.
 func TestCheckDrawsWhatIsLearnt(t *testing.T) {
 	const draws, n, nu = 10000, 21, 20.0
 	unit, _ := special.InverseChi(nu)

@@ -77,8 +77,8 @@ func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
 	return &Drivers{Scorer: s, fit: f, level: level, about: centres(s)}, nil
 }
 
-// centres are those of the columns whose mean is far from 0 relative to their scale; others may be 0 in
-// most rows.
+// centres are those of the columns whose mean is far from 0 relative to their scale; others may be
+// 0 in most rows.
 func centres(s *predict.Scorer) (out []centre) {
 	const far = 1000 // squares lose six digits
 	for _, c := range s.Fit.Columns {

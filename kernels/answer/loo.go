@@ -173,8 +173,8 @@ func (l *LOO) Size() int64 { return 256 + FitSize(l.Fit) + 8*int64(cap(l.points)
 type LOOSummary struct {
 	N int64 // rows, of any weight
 	// ELPD is the sum of Point.LOO over the rows, a row of weight w counted as w; SE its standard
-	// error √(n Var), LooIC -2 ELPD, PLoo the effective number of weights: the sum of Point.LPD minus
-	// ELPD.
+	// error √(n Var), LooIC -2 ELPD, PLoo the effective number of weights: the sum of Point.LPD
+	// minus ELPD.
 	ELPD, SE, PLoo, LooIC float64
 	// ELPDWaic is the sum of Point.LPD minus PWaic, the sum of Point.Penalty; Waic is -2 ELPDWaic.
 	ELPDWaic, PWaic, Waic float64

@@ -183,7 +183,8 @@ func TestGaussianLOO(t *testing.T) {
 	}
 }
 
-// A learnt shape counts in p_waic: a row's part is the variance of its log density over predictor and shape.
+// A learnt shape counts in p_waic: a row's part is the variance of its log density over predictor
+// and shape.
 func TestWaicOfShapes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 1))
 	for family, draw := range map[string]func() float64{

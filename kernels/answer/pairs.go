@@ -17,9 +17,9 @@ import (
 
 // PairAUC is the area under the ROC curve with pairs left out: the proportion of pairs of a row
 // with 1 and one with 0 in which the former has the larger expected response given all other rows.
-// Ties count half, also those within the accuracy of leaving out (tieTolerance). Leaving out single rows
-// and ranking them together is biased below 1/2: each row with 1 is then judged by a fit of fewer
-// such rows than any row with 0.
+// Ties count half, also those within the accuracy of leaving out (tieTolerance). Leaving out single
+// rows and ranking them together is biased below 1/2: each row with 1 is then judged by a fit of
+// fewer such rows than any row with 0.
 //
 // A row of weight w counts as w rows, of which a pair has one.
 //
@@ -291,9 +291,9 @@ const (
 	pairSpread = 0.1
 )
 
-// tieTolerance is the difference below which two predictors that moved by these amounts when the pair was
-// left out are a tie: levels about which the other rows say the same tie, and the left-out rows
-// must not decide between them.
+// tieTolerance is the difference below which two predictors that moved by these amounts when the
+// pair was left out are a tie: levels about which the other rows say the same tie, and the left-out
+// rows must not decide between them.
 func (a *PairAUC) tieTolerance(by ...float64) (e float64) {
 	for _, d := range by {
 		e += pairBend * d * d / a.Lik.Traits().Scale

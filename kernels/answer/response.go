@@ -53,8 +53,8 @@ var logit = func() lik.Likelihood {
 	return l
 }()
 
-// responseAndSlope are the first two of responses; for log odds without a grid, since E g⁻¹'(s) = ∂Z/∂m with
-// Z = E g⁻¹(s).
+// responseAndSlope are the first two of responses; for log odds without a grid, since E g⁻¹'(s) =
+// ∂Z/∂m with Z = E g⁻¹(s).
 func responseAndSlope(l lik.Likelihood, m, v float64) (value, slope float64) {
 	if v > 0 && l.Traits().LogOdds {
 		t := logit.Moments(lik.Obs{Y: 1, Weight: 1}, m, v)

@@ -251,8 +251,8 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	}
 }
 
-// downdateRoot is Carlson's update of the root by P -= βPg(Pg)ᵀ (filter/root.go), dense in g; it leaves Pg
-// of the previous P in u. ratio is 1 - βgᵀPg.
+// downdateRoot is Carlson's update of the root by P -= βPg(Pg)ᵀ (filter/root.go), dense in g; it
+// leaves Pg of the previous P in u. ratio is 1 - βgᵀPg.
 func (b *Belief) downdateRoot(ratio, beta float64) {
 	row := b.row
 	f, shrink, gain, u, left := row.f, row.shrink, row.gain, row.u, row.left
@@ -681,8 +681,8 @@ func (b *Belief) Permute(order []int) error {
 	return nil
 }
 
-// SelectLeaves makes leaf k the present leaf rows[k], for all of rows; if that is negative, leaf k is
-// independent of the block with the mean and variance from fresh.
+// SelectLeaves makes leaf k the present leaf rows[k], for all of rows; if that is negative, leaf k
+// is independent of the block with the mean and variance from fresh.
 func (b *Belief) SelectLeaves(rows []int, fresh func(k int) (mean, variance float64)) {
 	b.UpdateLeaves()
 	n := b.Dim() + 2
@@ -714,8 +714,8 @@ func (b *Belief) SetLeaf(k int, alpha, q float64, h []float64) {
 // Widen adds to the variance of leaf k given the block.
 func (b *Belief) Widen(k int, add float64) { b.at(k)[1] = math.Min(b.at(k)[1]+add, math.MaxFloat64) }
 
-// DiscountLeaf multiplies the precision of leaf k given the block by λ and adds 1-λ times that of its
-// prior N(m, v), independent of the block. The block does not change.
+// DiscountLeaf multiplies the precision of leaf k given the block by λ and adds 1-λ times that of
+// its prior N(m, v), independent of the block. The block does not change.
 func (b *Belief) DiscountLeaf(k int, lambda, m, v float64) {
 	l := b.at(k)
 	q := 1 / (lambda/l[1] + (1-lambda)/v)

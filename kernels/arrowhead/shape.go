@@ -23,9 +23,9 @@ func (b *Belief) Tie(j, to int, sign float64) {
 	}
 }
 
-// MoveToLeaves turns the weights out of the block into leaves, after the existing ones, in this order. Each
-// keeps its moments with the rest of the block, and so does each leaf; correlations of leaves
-// beyond that are lost. Cost: O(d³) and O(d) for each weight shed and leaf.
+// MoveToLeaves turns the weights out of the block into leaves, after the existing ones, in this
+// order. Each keeps its moments with the rest of the block, and so does each leaf; correlations of
+// leaves beyond that are lost. Cost: O(d³) and O(d) for each weight shed and leaf.
 func (b *Belief) MoveToLeaves(out []int) {
 	b.UpdateLeaves()
 	d, l := b.Dim(), b.Root()

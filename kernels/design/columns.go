@@ -593,7 +593,8 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 	}
 	var cov *dense.Matrix
 	values, weights := float64(c.Values()), float64(c.P)
-	// Operations of both ways. Those of the blocked product for Σ count as a quarter: they run from registers.
+	// Operations of both ways. Those of the blocked product for Σ count as a quarter: they run from
+	// registers.
 	if byRoot, byCov := values*weights/2, weights*weights*weights/24+values*values/float64(c.N); g.Form == gauss.Full && byCov < byRoot {
 		cov = c.Matrix(c.P, c.P)
 		g.Cov(cov)
@@ -638,8 +639,8 @@ const (
 )
 
 // forms computes form for many rows with the same number of entries, such as those of columns of
-// levels. It takes one pair of entries at a time over all rows, so that the part of Σ that belongs to
-// two columns of levels stays in the first-level cache. The sums are those of form, to the bit.
+// levels. It takes one pair of entries at a time over all rows, so that the part of Σ that belongs
+// to two columns of levels stays in the first-level cache. The sums are those of form, to the bit.
 type forms struct {
 	n           int
 	col         []uint32  // formRows for each entry

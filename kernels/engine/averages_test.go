@@ -13,8 +13,9 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// drawAverages draws n rows of a number and of levels, each level having so many rows, whose weights spread
-// over a factor of hundreds about 30: responses are means of so many rows, or vary alike whatever the weight.
+// drawAverages draws n rows of a number and of levels, each level having so many rows, whose
+// weights spread over a factor of hundreds about 30: responses are means of so many rows, or vary
+// alike whatever the weight.
 func drawAverages(seed uint64, n, level int, family string, means bool) *rows.Table {
 	rnd := rand.New(rand.NewPCG(seed, 23))
 	var u, y, w []float64
@@ -47,8 +48,8 @@ func drawAverages(seed uint64, n, level int, family string, means bool) *rows.Ta
 	return &rows.Table{X: rows.Fields(rows.Numbers("u", u), rows.Texts("g", g)), Y: rows.Numbers("y", y), Weight: rows.Numbers("w", w)}
 }
 
-// TestAverages fits responses that are means of as many rows as they weigh, which count as so many rows each,
-// and others of the same weights that are not.
+// TestAverages fits responses that are means of as many rows as they weigh, which count as so many
+// rows each, and others of the same weights that are not.
 func TestAverages(t *testing.T) {
 	kerneltest.Slow(t)
 	const sentence = "rows of larger weight vary less"

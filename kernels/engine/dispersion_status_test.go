@@ -10,8 +10,8 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// One response that is far out among fifty makes the dispersion what its square over their number is,
-// however far that is above the spread of the others.
+// One response that is far out among fifty makes the dispersion what its square over their number
+// is, however far that is above the spread of the others.
 func TestDispersionOfOutliers(t *testing.T) {
 	for _, method := range []string{"laplace", "auto", "ep", "lowrank"} {
 		for _, out := range []float64{1e5, 1e8, 1e11} {
@@ -75,8 +75,9 @@ func TestNothingToLearnFrom(t *testing.T) {
 	}
 }
 
-// Normal intervals under one value of a dispersion are too narrow where few rows are left to learn it from (at two, the
-// quantile is 1.96 for Student's 4.30); what is averaged over the dispersion is not, and a given one needs no learning.
+// Normal intervals under one value of a dispersion are too narrow where few rows are left to learn
+// it from (at two, the quantile is 1.96 for Student's 4.30); what is averaged over the dispersion
+// is not, and a given one needs no learning.
 func TestFewRowsOfOneDispersion(t *testing.T) {
 	x, y := make([]float64, 30), make([]float64, 30)
 	for i := range x {

@@ -329,8 +329,8 @@ func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	})
 }
 
-// unlearntNote is the note if a stream was asked to learn prior variances and did not; own is the model
-// with those that it has learnt.
+// unlearntNote is the note if a stream was asked to learn prior variances and did not; own is the
+// model with those that it has learnt.
 func unlearntNote(own *kernels.Model, f *kernels.Fit) string {
 	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != kernels.DefaultPrior.Variance || len(own.PriorBy) > 0 {
 		return ""
@@ -358,8 +358,8 @@ func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
 	return &own
 }
 
-// grownPriorNote is the note if learnt prior variances ended far above the one that the first rows met:
-// each row is absorbed once, under the prior at that time.
+// grownPriorNote is the note if learnt prior variances ended far above the one that the first rows
+// met: each row is absorbed once, under the prior at that time.
 func grownPriorNote(m, own *kernels.Model) string {
 	at, v := "the weights", own.Prior.Variance
 	for _, c := range own.PriorBy {
@@ -374,8 +374,8 @@ func grownPriorNote(m, own *kernels.Model) string {
 	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: the first of them were absorbed under narrower priors, and methods that keep the rows may predict better", at, first, v)
 }
 
-// stationary reports whether a stream's weights are constant in time, so that they inform about their
-// prior.
+// stationary reports whether a stream's weights are constant in time, so that they inform about
+// their prior.
 func stationary(m *kernels.Model) bool { return !m.Drifts() && !m.Options.AutoNoise }
 
 func (s streaming) Merge(ctx context.Context, src Fitter) error {

@@ -12,7 +12,8 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// Where no covariance is asked for ep is full up to 1,000 weights and says so beyond them, as where a factorised one is.
+// Where no covariance is asked for ep is full up to 1,000 weights and says so beyond them, as where
+// a factorised one is.
 func TestCovarianceOfEP(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	table := func(n, levels int) *rows.Table {

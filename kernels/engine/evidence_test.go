@@ -80,9 +80,9 @@ func (s *noisy) fit(t *testing.T, method, covariance string, first, step int) *k
 	return r.Fit
 }
 
-// The evidence of a stream that learns its noise is that of laplace, which has the rows. So is its noise, Q/ν, where
-// that of laplace is the mean under a flat prior of the deviation, Q/(ν - 3). The sums of densities were 7 to 35 nats
-// too low, and the noise by 4 % with 26 weights.
+// The evidence of a stream that learns its noise is that of laplace, which has the rows. So is its
+// noise, Q/ν, where that of laplace is the mean under a flat prior of the deviation, Q/(ν - 3). The
+// sums of densities were 7 to 35 nats too low, and the noise by 4 % with 26 weights.
 func TestEvidenceOfLearntNoise(t *testing.T) {
 	for _, c := range []struct {
 		n, p, levels int
@@ -105,8 +105,8 @@ func TestEvidenceOfLearntNoise(t *testing.T) {
 	}
 }
 
-// Parts together have the evidence of all rows as those of laplace have, which are exact each at its noise: each has
-// its own units, whose priors differ by some per cent, more with fewer rows.
+// Parts together have the evidence of all rows as those of laplace have, which are exact each at
+// its noise: each has its own units, whose priors differ by some per cent, more with fewer rows.
 func TestEvidenceOfParts(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newNoisy(240, 2, 0, seed)

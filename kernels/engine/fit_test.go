@@ -136,8 +136,8 @@ func ExampleFit() {
 	// origin=BOS   -0.422 ± 0.798
 }
 
-// Settings whose Start is set go on as those of Continue do: what stands at its default is that of the
-// fit, and what does not must agree with it.
+// Settings whose Start is set go on as those of Continue do: what stands at its default is that of
+// the fit, and what does not must agree with it.
 func TestFitOnFromStart(t *testing.T) {
 	counts := func() *rows.Table {
 		return &rows.Table{X: rows.Lists([][]string{{"a"}, {"b"}, {"a", "b"}, {"c"}}), Y: rows.Numbers("y", []float64{3, 0, 2, 5})}

@@ -27,9 +27,10 @@ var idleRules = []idle{
 	{[]string{"noise_floor"}, "", func(s *option.Settings) bool { return s.Options.AutoMeasurementNoise }, "measurement_noise 'auto'"},
 }
 
-// checkIdle reports an option that was given but has no effect given the others. It accepts options of a
-// covariance form (rank and its like) with another form or a fit that is continued, and of priors that
-// integrate: false overrides: queries give them for several forms, methods and ways of learning at once.
+// checkIdle reports an option that was given but has no effect given the others. It accepts options
+// of a covariance form (rank and its like) with another form or a fit that is continued, and of
+// priors that integrate: false overrides: queries give them for several forms, methods and ways of
+// learning at once.
 func (m *Method) checkIdle(s *option.Settings) error {
 	if m.Streams && s.Given("rank") && !s.Given("covariance") && s.Start == nil {
 		return &argument.Error{Name: "rank", Why: "would change nothing here; it needs covariance 'lowrank'"}

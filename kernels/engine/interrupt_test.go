@@ -38,8 +38,8 @@ type long struct {
 	gp      gp.Options
 	update  bool // cancel the update, not the fit
 	merge   bool // or the merging of two with other names
-	// Of passes, what is cancelled: begin is New, update the rows, step the solve. They expand around a
-	// fit with a full covariance, and those of lowrank go on from as many passes before.
+	// Of passes, what is cancelled: begin is New, update the rows, step the solve. They expand
+	// around a fit with a full covariance, and those of lowrank go on from as many passes before.
 	begin, step, around bool
 	before              int
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// Of 66 columns the last two are leaves of an arrowhead, which are not centred: with means 20 deviations
-// from 0 their deviations came out 0.44 times those of a full covariance, means up to 3.3 of these off. It
-// is said, and only there.
+// Of 66 columns the last two are leaves of an arrowhead, which are not centred: with means 20
+// deviations from 0 their deviations came out 0.44 times those of a full covariance, means up to
+// 3.3 of these off. It is said, and only there.
 func TestNumbersFarFromZeroBeyondTheBlock(t *testing.T) {
 	for _, c := range []struct {
 		columns    int

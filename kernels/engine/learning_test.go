@@ -278,7 +278,8 @@ func TestDispersionContinues(t *testing.T) {
 	}
 }
 
-// The evidence of states that are merged, from the prior or from one fit, is log N(y; 0, D I + X Λ0⁻¹ Xᵀ) at their D.
+// The evidence of states that are merged, from the prior or from one fit, is log N(y; 0, D I + X
+// Λ0⁻¹ Xᵀ) at their D.
 func TestEvidenceOfMergedStates(t *testing.T) {
 	const n = 160
 	b := gaussianRows(n, 3)

@@ -7,8 +7,9 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// Rows of several weights that determine all of them leave the noise a guess near 0; a low rank that leaves nothing out
-// takes them as the full covariance does (means were up to 40 deviations off, and the noise 100 times too large).
+// Rows of several weights that determine all of them leave the noise a guess near 0; a low rank
+// that leaves nothing out takes them as the full covariance does (means were up to 40 deviations
+// off, and the noise 100 times too large).
 func TestLowRankOfGuessedNoise(t *testing.T) {
 	for _, n := range []int{6, 8, 10, 30} {
 		x, z, g, y, w := make([]float64, n), make([]float64, n), make([]string, n), make([]float64, n), make([]float64, n)
@@ -18,8 +19,8 @@ func TestLowRankOfGuessedNoise(t *testing.T) {
 			y[i] = 0.3 + 0.5*x[i] - 0.3*z[i] + 0.6*math.Sin(float64(11*i*i*i+3))
 			w[i] = []float64{0.5, 2, 1, 1, 2, 2, 0.5}[i%7]
 		}
-		// Of low rank the noise is learnt by innovations, of all weights by squares: of four and a half degrees of
-		// freedom each is known to two thirds.
+		// Of low rank the noise is learnt by innovations, of all weights by squares: of four and a
+		// half degrees of freedom each is known to two thirds.
 		noise, mean := 0.2, 0.1
 		if n == 8 {
 			noise, mean = 0.5, 0.3

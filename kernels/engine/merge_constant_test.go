@@ -17,10 +17,10 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// A column may have one number in all rows of a part: it is centred there, so that the part's
-// prior correlates its weight with the intercept. The product of the parts is nearly the fit of all
-// rows, from which it differs by the units in which each part stated the given prior, as do densities
-// of first rows, by one or two nats.
+// A column may have one number in all rows of a part: it is centred there, so that the part's prior
+// correlates its weight with the intercept. The product of the parts is nearly the fit of all rows,
+// from which it differs by the units in which each part stated the given prior, as do densities of
+// first rows, by one or two nats.
 func TestMergeConstantColumn(t *testing.T) {
 	const n = 120
 	for _, weighted := range []bool{true, false} {

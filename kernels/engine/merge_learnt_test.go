@@ -26,7 +26,8 @@ func TestMergeLearnt(t *testing.T) {
 	}{
 		{"adf", "full", "gaussian", kernels.LearntDeviation, 0.4, 0.02, false},
 		{"adf", "full", "gaussian", kernels.LearntDeviation, 0.4, 0.02, true},
-		// Parts do not know the 15 degrees of freedom in which their weights differ, of 1,600: a tenth of a deviation, twice.
+		// Parts do not know the 15 degrees of freedom in which their weights differ, of 1,600: a
+		// tenth of a deviation, twice.
 		{"laplace", "", "gaussian", kernels.LearntDeviation, 0.2, 0.01, false},
 		{"adf", "diagonal", "negbinomial", kernels.LearntShape, 0.3, 0.15, false},
 		{"adf", "diagonal", "negbinomial", kernels.LearntShape, 0.2, 0.15, true},
@@ -133,8 +134,8 @@ func TestMergeLearnt(t *testing.T) {
 	}
 }
 
-// Parts of gamma rows have each the prior of the intercept at their own mean, which merging counts once: of
-// levels alone, whose weights trade off against the intercept, all at once or two by two.
+// Parts of gamma rows have each the prior of the intercept at their own mean, which merging counts
+// once: of levels alone, whose weights trade off against the intercept, all at once or two by two.
 func TestMergeGamma(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	const n, parts = 1200, 12

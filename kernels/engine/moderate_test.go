@@ -226,8 +226,9 @@ func TestAutoManyLevels(t *testing.T) {
 	}
 }
 
-// Of separated responses the weights are as wide as the learnt prior variance, a half-t's root, leaves them
-// by quadrature over variance, intercept and weight; the evidence is the highest, as laplace's is.
+// Of separated responses the weights are as wide as the learnt prior variance, a half-t's root,
+// leaves them by quadrature over variance, intercept and weight; the evidence is the highest, as
+// laplace's is.
 func TestAutoSeparatedWidth(t *testing.T) {
 	x := []float64{-3, -2, -1, -0.5, 0.5, 1, 2, 3}
 	y := make([]bool, len(x))
@@ -273,7 +274,8 @@ func TestAutoSeparatedWidth(t *testing.T) {
 	}
 }
 
-// Where that would take too long the status says that deviations are under one value of each variance.
+// Where that would take too long the status says that deviations are under one value of each
+// variance.
 func TestAutoSeparatedKnown(t *testing.T) {
 	d := door(t, Auto, func(s *option.Settings) { s.NoIntercept, s.Options.AutoPrior = true, true })
 	plane(t, d, 100, 0)
@@ -287,9 +289,10 @@ func TestAutoSeparatedKnown(t *testing.T) {
 	}
 }
 
-// Rows of a column of three levels that all have one response: the posterior of intercept and weights by sums
-// over root variance, intercept and weight. One site for each row, though rows of a level are alike, leaves
-// deviations two fifths too small (3.2 for 5.4 of counts). Numbers that lie in place are pooled as well.
+// Rows of a column of three levels that all have one response: the posterior of intercept and
+// weights by sums over root variance, intercept and weight. One site for each row, though rows of a
+// level are alike, leaves deviations two fifths too small (3.2 for 5.4 of counts). Numbers that lie
+// in place are pooled as well.
 func TestAutoRowsAlike(t *testing.T) {
 	const n = 201
 	level := make([]string, n)

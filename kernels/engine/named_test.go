@@ -14,9 +14,9 @@ import (
 	"github.com/bglm/bglm/kernels/score"
 )
 
-// A column of levels whose name holds '=' is one like any other: it has a variance of its own, learnt
-// or given, and a mean of its levels, also beside a column whose name its own begins with, where a fit
-// goes on from another one, and for levels that a fit has not seen.
+// A column of levels whose name holds '=' is one like any other: it has a variance of its own,
+// learnt or given, and a mean of its levels, also beside a column whose name its own begins with,
+// where a fit goes on from another one, and for levels that a fit has not seen.
 func TestColumnsNamedWithEquals(t *testing.T) {
 	kerneltest.Slow(t)
 	const n = 120

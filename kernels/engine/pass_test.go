@@ -419,8 +419,8 @@ func TestPassesEP(t *testing.T) {
 	}
 }
 
-// A row that says nearly all there is of a weight has no cavity with digits: Laplace's factor stands for
-// it, which is next to its site, and status counts it.
+// A row that says nearly all there is of a weight has no cavity with digits: Laplace's factor
+// stands for it, which is next to its site, and status counts it.
 func TestPassesBare(t *testing.T) {
 	const n = 400
 	g, y := make([]string, n), make([]float64, n)

@@ -286,8 +286,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The first rows of factorised beliefs, if their weights are small, may determine more than they bring and
-// so teach the noise nothing. A run that stops there goes on as if it had not.
+// The first rows of factorised beliefs, if their weights are small, may determine more than they
+// bring and so teach the noise nothing. A run that stops there goes on as if it had not.
 func TestResumeUninformed(t *testing.T) {
 	c := resumeCase{method: "adf", covariance: "diagonal", family: "gaussian", auto: true, weights: true}
 	uninformed := 0

@@ -35,8 +35,9 @@ func trials(rng *rand.Rand, groups, rowsEach int, sd float64) (tab *rows.Table, 
 	return &rows.Table{X: rows.Fields(rows.Texts("g", g)), Y: rows.Numbers("y", y)}, ones
 }
 
-// exactly are mean and deviation of the groups' standard deviation, half-t with three degrees of freedom and
-// scale 2.5, and of the intercept, N(0, 10), by sums over fine grids of both and of each group's weight.
+// exactly are mean and deviation of the groups' standard deviation, half-t with three degrees of
+// freedom and scale 2.5, and of the intercept, N(0, 10), by sums over fine grids of both and of
+// each group's weight.
 func exactly(ones []int, m int) (sd, sdSD, at, atSD float64) {
 	var z, w []float64 // a standard normal, by the midpoint rule
 	for x := -6.0; x <= 6; x += 0.1 {
@@ -131,8 +132,8 @@ func TestEPIntegrates(t *testing.T) {
 	}
 }
 
-// Laplace says where its evidence is too poor for the variance of groups of few rows: by more than half of
-// a deviation always, by less than a fifth never.
+// Laplace says where its evidence is too poor for the variance of groups of few rows: by more than
+// half of a deviation always, by less than a fifth never.
 func TestFewRowsAreSaid(t *testing.T) {
 	kerneltest.Slow(t)
 	said := 0
@@ -160,7 +161,8 @@ func TestFewRowsAreSaid(t *testing.T) {
 	}
 }
 
-// Numbers of gaussian responses are those of laplace, which integrates in the same way where the dispersion is given.
+// Numbers of gaussian responses are those of laplace, which integrates in the same way where the
+// dispersion is given.
 func TestEPIntegratesAsLaplace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	var g []string

@@ -292,8 +292,9 @@ func TestKnownStandardised(t *testing.T) {
 	}
 }
 
-// The unit of gamma responses is that of their predictions, under every method that keeps the rows and
-// whatever the intercept is at: it does not meet its prior elsewhere. An exposure's unit is none of theirs.
+// The unit of gamma responses is that of their predictions, under every method that keeps the rows
+// and whatever the intercept is at: it does not meet its prior elsewhere. An exposure's unit is
+// none of theirs.
 func TestGammaUnits(t *testing.T) {
 	x := []float64{0, 1, 2, 3, 4}
 	y := []float64{1, 3, 0.5, 2, 6}
@@ -329,7 +330,8 @@ func TestGammaUnits(t *testing.T) {
 	}
 }
 
-// The prior of the intercept of gamma is about the mean of the responses: log evidence by quadrature.
+// The prior of the intercept of gamma is about the mean of the responses: log evidence by
+// quadrature.
 func TestGammaPriorAtTheMean(t *testing.T) {
 	y := []float64{2e5, 9e5, 4e5, 5e5}
 	s := option.Defaults()

@@ -42,13 +42,13 @@ func learningOf(p *kernels.Problem) float64 {
 // byFactorised says where the prior variances come from.
 const byFactorised = "ep with factorised beliefs learnt the prior variances"
 
-// learnLaplace is laplace.Learn. Where no exact Hessian is affordable, its evidence cannot learn prior
-// variances: a larger variance hides the curvature that is left out. Expectation propagation with
-// factorised beliefs learns them then, with dispersion and shape, in time linear in the rows, and
-// laplace uses what it has learnt. Crossed columns of thousands of levels are such problems.
+// learnLaplace is laplace.Learn. Where no exact Hessian is affordable, its evidence cannot learn
+// prior variances: a larger variance hides the curvature that is left out. Expectation propagation
+// with factorised beliefs learns them then, with dispersion and shape, in time linear in the rows,
+// and laplace uses what it has learnt. Crossed columns of thousands of levels are such problems.
 //
-// Errors: those of laplace.Learn; if expectation propagation fails, has no time or would take more than
-// mostLearning, nothing is learnt, as the status says.
+// Errors: those of laplace.Learn; if expectation propagation fails, has no time or would take more
+// than mostLearning, nothing is learnt, as the status says.
 func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Problem, error) {
 	if !laplace.LacksEvidence(p) || learningOf(p) > mostLearning {
 		return laplace.Learn(ctx, p)
@@ -75,8 +75,9 @@ func learnLaplace(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kerne
 	return f, known, nil
 }
 
-// learnByEP returns p with the prior variances, dispersion and shape that expectation propagation with
-// factorised beliefs learns, and the fit that it learns them with. A quarter of a time limit is for it.
+// learnByEP returns p with the prior variances, dispersion and shape that expectation propagation
+// with factorised beliefs learns, and the fit that it learns them with. A quarter of a time limit
+// is for it.
 func learnByEP(ctx context.Context, p *kernels.Problem) (known *kernels.Problem, e *kernels.Fit, err error) {
 	q := *p
 	release, err := gathered(&q)
@@ -95,8 +96,8 @@ func learnByEP(ctx context.Context, p *kernels.Problem) (known *kernels.Problem,
 	return known, e, nil
 }
 
-// factorisedEP learns by expectation propagation with factorised beliefs, in one part of so many of a
-// time limit. variance is by column, of standardised columns if p asks for that.
+// factorisedEP learns by expectation propagation with factorised beliefs, in one part of so many of
+// a time limit. variance is by column, of standardised columns if p asks for that.
 func factorisedEP(ctx context.Context, p *kernels.Problem, parts int) (e *kernels.Fit, prior kernels.Prior, variance []float64, err error) {
 	q, m := *p, *p.Model
 	q.Model = &m
@@ -127,7 +128,8 @@ func withVariances(p *kernels.Problem, prior kernels.Prior, variance []float64, 
 const byClass = byFactorised + ", one class against the rest"
 
 // learnByClass fits the learningClasses classes with most rows, and fewer if these take more than
-// classLearning operations in all, some ten seconds, but one if that takes no more than mostLearning.
+// classLearning operations in all, some ten seconds, but one if that takes no more than
+// mostLearning.
 const (
 	learningClasses = 8
 	classLearning   = 2e10
@@ -154,10 +156,10 @@ func solveClasses(ctx context.Context, p *kernels.Problem, names []string) (*ker
 }
 
 // learnByClass returns p with prior variances that expectation propagation with factorised beliefs
-// learns from one class against the rest: the geometric mean over classes of what each learns, times
-// (K - 1)/K for K classes. The predictor of such a fit is about that of its class less the mean of the
-// others, whose variance is K/(K - 1) times that of one class. nil if no class has a fit that
-// converged, or one takes too long.
+// learns from one class against the rest: the geometric mean over classes of what each learns,
+// times (K - 1)/K for K classes. The predictor of such a fit is about that of its class less the
+// mean of the others, whose variance is K/(K - 1) times that of one class. nil if no class has a
+// fit that converged, or one takes too long.
 //
 // Errors: the cause of ctx if it is cancelled; no memory for the rows.
 func learnByClass(ctx context.Context, p *kernels.Problem, classes int) (*kernels.Problem, error) {

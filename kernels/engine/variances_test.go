@@ -17,8 +17,8 @@ import (
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// crossed is a problem of two crossed columns of levels whose weights have the standard deviations sd,
-// and what is learnt of it: a prior variance for each, with the dispersion of a gaussian.
+// crossed is a problem of two crossed columns of levels whose weights have the standard deviations
+// sd, and what is learnt of it: a prior variance for each, with the dispersion of a gaussian.
 func crossed(t *testing.T, family string, n, levels int, sd [2]float64) *kernels.Problem {
 	t.Helper()
 	s, err := option.For("laplace").Decode(func(yield func(string, option.Source) bool) {
@@ -86,7 +86,8 @@ func crossed(t *testing.T, family string, n, levels int, sd [2]float64) *kernels
 }
 
 // What factorised beliefs learn of crossed columns is what the exact evidence learns, where that is
-// affordable: to a tenth, of which half a nat that the search leaves open is most where there is no effect.
+// affordable: to a tenth, of which half a nat that the search leaves open is most where there is no
+// effect.
 func TestLearnByEP(t *testing.T) {
 	kerneltest.Slow(t)
 	for _, c := range []struct {
@@ -126,7 +127,8 @@ func TestLearnByEP(t *testing.T) {
 	}
 }
 
-// Correlated weights are not learnt by expectation propagation, which would take them as independent.
+// Correlated weights are not learnt by expectation propagation, which would take them as
+// independent.
 func TestCorrelatedIsLaplace(t *testing.T) {
 	p := crossed(t, "bernoulli", 60000, 3600, [2]float64{0.8, 0.4})
 	if !laplace.LacksEvidence(p) {
@@ -139,8 +141,9 @@ func TestCorrelatedIsLaplace(t *testing.T) {
 	}
 }
 
-// What each class learns against the rest is, over classes, what softmax's exact evidence learns, to a
-// twentieth; without the factor for three classes it would be a fifth more. A variance that is given stays.
+// What each class learns against the rest is, over classes, what softmax's exact evidence learns,
+// to a twentieth; without the factor for three classes it would be a fifth more. A variance that is
+// given stays.
 func TestLearnByClass(t *testing.T) {
 	kerneltest.Slow(t)
 	const n, levels = 6000, 120
@@ -242,8 +245,8 @@ func TestLearnByClass(t *testing.T) {
 	}
 }
 
-// A minute of expectation propagation is what prior variances may take: more than a million binary rows,
-// and some fifty thousand of a likelihood whose moments and parameters take quadrature.
+// A minute of expectation propagation is what prior variances may take: more than a million binary
+// rows, and some fifty thousand of a likelihood whose moments and parameters take quadrature.
 func TestLearningWork(t *testing.T) {
 	for _, c := range []struct {
 		family string

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// At first the rows that annealed uses count as coolest rows in all, at each step warmer times as
-	// much. Each step takes up to warming sweeps, which make only the share gently of a site's change:
-	// otherwise the order of the rows would choose the fixed point here, too.
+	// At first the rows that annealed uses count as coolest rows in all, at each step warmer times
+	// as much. Each step takes up to warming sweeps, which make only the share gently of a site's
+	// change: otherwise the order of the rows would choose the fixed point here, too.
 	coolest, warmer, warming = 1, 2, 6
 	gently                   = 0.3
 	// witnesses is about how many rows it uses: enough to locate the posterior.

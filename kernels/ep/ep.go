@@ -111,8 +111,8 @@ func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (*Result, error)
 	return fitBy(ctx, p, &search{kernel: k})
 }
 
-// Learn is Fit for the prior variances, dispersion and shape alone: the search for them ends where two
-// steps in a row gain less than half a nat each.
+// Learn is Fit for the prior variances, dispersion and shape alone: the search for them ends where
+// two steps in a row gain less than half a nat each.
 func Learn(ctx context.Context, p *kernels.Problem) (*Result, error) {
 	return fitBy(ctx, p, &search{coarse: true})
 }

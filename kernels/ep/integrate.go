@@ -12,9 +12,10 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// Integration, as in package laplace: EP's evidence is a likelihood of the prior variances. With half-t
-// priors of their roots it gives their posterior, and the posterior of the weights is the mixture of
-// EP's over it, of which mean and covariance are kept. Dispersion and shape stay at the maximum.
+// Integration, as in package laplace: EP's evidence is a likelihood of the prior variances. With
+// half-t priors of their roots it gives their posterior, and the posterior of the weights is the
+// mixture of EP's over it, of which mean and covariance are kept. Dispersion and shape stay at the
+// maximum.
 //
 // Source: [rue2009], with EP's Gaussians and evidence in place of Laplace's.
 
@@ -24,8 +25,8 @@ const (
 	// pointSweeps is the least estimate of the sweeps per point: a point starts from another's
 	// sites, the last fit started from its own.
 	pointSweeps = 15
-	// integrateTol is the tolerance of the fits in the sum: the beliefs are within a few times that, in
-	// standard deviations.
+	// integrateTol is the tolerance of the fits in the sum: the beliefs are within a few times
+	// that, in standard deviations.
 	integrateTol = 1e-5
 )
 
@@ -38,8 +39,8 @@ func (l *learner) averages() (g mode.Groups, ok bool) {
 	return g, len(count) > 0
 }
 
-// integrate finds the posterior of the prior variances, and leaves the learner at its mode. It returns
-// nil if that is not found, or if the weights have no joint Gaussian.
+// integrate finds the posterior of the prior variances, and leaves the learner at its mode. It
+// returns nil if that is not found, or if the weights have no joint Gaussian.
 func (l *learner) integrate() (*mode.Spread, error) {
 	g, ok := l.averages()
 	if !ok {

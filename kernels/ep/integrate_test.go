@@ -11,9 +11,9 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
-// A fit whose variance is averaged over has the moments of the mixture, a sum over the variance with the fit under
-// each, and predicts what that does: of separated responses by the factors that it keeps, where its own Gaussian would
-// be off by half the loss and more.
+// A fit whose variance is averaged over has the moments of the mixture, a sum over the variance
+// with the fit under each, and predicts what that does: of separated responses by the factors that
+// it keeps, where its own Gaussian would be off by half the loss and more.
 func TestPredictsAsTheMixture(t *testing.T) {
 	f := families(t)["logit"]
 	for _, c := range []struct {

@@ -171,9 +171,9 @@ func (k *kalman) forward(fresh bool, c *change, before func(i int)) error {
 }
 
 // backward smooths, refreshing the sites if damp > 0. at, if not nil, is called with λ and Λ of the
-// rows after each row, to be combined with mean and covariance given that row and earlier ones: given
-// only earlier ones, the prior may be so wide that P - P Λ P has no digits left, nor m - hᵀλ° and
-// v - hᵀΛ°h as they stand.
+// rows after each row, to be combined with mean and covariance given that row and earlier ones:
+// given only earlier ones, the prior may be so wide that P - P Λ P has no digits left, nor m - hᵀλ°
+// and v - hᵀΛ°h as they stand.
 func (k *kalman) backward(damp float64, c *change, at func(i int)) error {
 	clear(k.lambda)
 	for j := range k.info.Rows {

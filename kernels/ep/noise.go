@@ -9,8 +9,9 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// drift is a search for the process noise, and for the dispersion if that is learnt too: noise of the
-// rows and drift of the weights explain the same variation, so neither is found at a guess of the other.
+// drift is a search for the process noise, and for the dispersion if that is learnt too: noise of
+// the rows and drift of the weights explain the same variation, so neither is found at a guess of
+// the other.
 type drift struct {
 	*search
 	p     *kernels.Problem

@@ -30,8 +30,8 @@ const (
 	looseTol = 1e-4
 	// sameEvidence is the gain, in nats, of steps that are too small to go on.
 	sameEvidence = 1e-3
-	// coarseGain replaces it for Learn: variances are then about as far from the best ones as the rows
-	// determine them.
+	// coarseGain replaces it for Learn: variances are then about as far from the best ones as the
+	// rows determine them.
 	coarseGain = 0.5
 )
 
@@ -353,8 +353,8 @@ func (l *learner) hyper() (*hyper, []float64, error) {
 	return v, theta, nil
 }
 
-// hyper is the evidence as a function of the logarithms of prior variances and then of dispersion and
-// shape, whose slopes are differences of fits.
+// hyper is the evidence as a function of the logarithms of prior variances and then of dispersion
+// and shape, whose slopes are differences of fits.
 type hyper struct {
 	varied
 	dispersion, shape int // index in θ; -1 if not learnt

@@ -46,11 +46,11 @@ func (t *trend) rest() float64 {
 	return rest
 }
 
-// predictorsConverged reports whether the predictors have converged while the sites would need more than left
-// sweeps for tol. A predictor N(m, v) with an error of δ standard deviations is off by δ²/2 nats
-// (Kullback and Leibler), as is one whose standard deviation has a relative error of δ/√2; at
-// δ = 10 √tol, 0.001 by default, that is 50 tol, and the log evidence, a sum over rows, is within
-// 10 √tol of its size or of 1.
+// predictorsConverged reports whether the predictors have converged while the sites would need more
+// than left sweeps for tol. A predictor N(m, v) with an error of δ standard deviations is off by
+// δ²/2 nats (Kullback and Leibler), as is one whose standard deviation has a relative error of
+// δ/√2; at δ = 10 √tol, 0.001 by default, that is 50 tol, and the log evidence, a sum over rows, is
+// within 10 √tol of its size or of 1.
 func (t *trend) predictorsConverged(tol float64, left int) bool {
 	most := 10 * math.Sqrt(tol)
 	for _, ring := range []*[window]float64{&t.move, &t.step} {

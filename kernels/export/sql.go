@@ -28,26 +28,27 @@ var Forms = []string{"query", "join"}
 // narrow is up to how many numbers of a fit are written as expressions.
 const narrow = 3000
 
-// SQL returns a query in a database's dialect (Dialects) that scores the rows of a table without bglm.
-// For each row it has the columns kept, the Gaussian of the linear predictor, eta_mean and eta_variance,
-// the expected response, prediction, and the central interval of the expected response, lower and upper.
+// SQL returns a query in a database's dialect (Dialects) that scores the rows of a table without
+// bglm. For each row it has the columns kept, the Gaussian of the linear predictor, eta_mean and
+// eta_variance, the expected response, prediction, and the central interval of the expected
+// response, lower and upper.
 //
-// The table has the columns of the fit by name: numbers, and levels as text, truth values or dates; an
-// interaction of levels or of numbers is a column of its own, 'x:y' or the product. Lists of levels
-// cannot be scored: in DuckDB, PostgreSQL and BigQuery the query fails on them. NULL and unseen levels
-// are treated as by bglm_predict, to whose results these are equal up to rounding: eta_*, 'plugin',
-// 'mackay', lower and upper for every link, and 'exact' for the links identity, log and probit. 'exact'
-// for logit and cloglog is a sum over 65 nodes, accurate to 1e-10 (cloglog 1e-9) up to a standard
-// deviation of the predictor of 2, to 1e-8 (2e-5) up to 4, to 1e-5 (1e-3) up to 7 (TestNodes). The
-// normal distribution is Cody's rational approximation, accurate to 1e-14.
+// The table has the columns of the fit by name: numbers, and levels as text, truth values or dates;
+// an interaction of levels or of numbers is a column of its own, 'x:y' or the product. Lists of
+// levels cannot be scored: in DuckDB, PostgreSQL and BigQuery the query fails on them. NULL and
+// unseen levels are treated as by bglm_predict, to whose results these are equal up to rounding:
+// eta_*, 'plugin', 'mackay', lower and upper for every link, and 'exact' for the links identity,
+// log and probit. 'exact' for logit and cloglog is a sum over 65 nodes, accurate to 1e-10 (cloglog
+// 1e-9) up to a standard deviation of the predictor of 2, to 1e-8 (2e-5) up to 4, to 1e-5 (1e-3) up
+// to 7 (TestNodes). The normal distribution is Cody's rational approximation, accurate to 1e-14.
 //
-// A fit with many weights, or with a large covariance, is written as tables of values that are joined
-// with the rows, which are numbered for this.
+// A fit with many weights, or with a large covariance, is written as tables of values that are
+// joined with the rows, which are numbered for this.
 //
 // A fit with classes has instead a column prediction_CLASS for each: the probabilities at the mean
-// weights ('plugin') or by MacKay's moderation, which ignores covariances between classes ('mackay'),
-// equal to those of bglm_predict up to rounding. How far they are from integrating the weights out
-// depends on the posterior (TestClassSQLScoresElsewhere logs it).
+// weights ('plugin') or by MacKay's moderation, which ignores covariances between classes
+// ('mackay'), equal to those of bglm_predict up to rounding. How far they are from integrating the
+// weights out depends on the posterior (TestClassSQLScoresElsewhere logs it).
 //
 // Errors: an unknown dialect; a fit with hashed features, or with classes and 'exact', with features
 // that belong to no column, or with an interaction of levels and numbers named after its columns.

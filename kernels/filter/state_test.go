@@ -899,7 +899,8 @@ func TestInterruptedMerge(t *testing.T) {
 	}
 }
 
-// A change of units, which takes as long as so many rows as there are numbers, ends when the context does.
+// A change of units, which takes as long as so many rows as there are numbers, ends when the
+// context does.
 func TestInterruptedUnits(t *testing.T) {
 	m := (&kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Options: kernels.Options{Standardize: true}}).Complete()
 	for j := range 3 {

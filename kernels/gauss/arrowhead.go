@@ -13,7 +13,8 @@ import (
 //
 //	w_k = Mean_k + h_kᵀ(b - Mean_b) + ε_k,   ε_k ~ N(0, Q_k)
 //
-// so that the precision matrix consists of a dense block, a diagonal, and the rows that connect them.
+// so that the precision matrix consists of a dense block, a diagonal, and the rows that connect
+// them.
 type Arrow struct {
 	Block []int         // columns of the block, ascending
 	Leaf  []int         // columns of the leaves, ascending

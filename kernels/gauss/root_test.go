@@ -12,8 +12,8 @@ import (
 
 var tight = kerneltest.Tol{Rel: 1e-11, Abs: 1e-13}
 
-// A Aᵀ = Σ for every form, and Mul, MulT, Solve, MulMat and MulTMat are one operator. Entries are of order 1
-// and sums have 6 terms: 1e-13 is hundreds of roundings.
+// A Aᵀ = Σ for every form, and Mul, MulT, Solve, MulMat and MulTMat are one operator. Entries are
+// of order 1 and sums have 6 terms: 1e-13 is hundreds of roundings.
 func TestRoot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const p = 6

@@ -149,8 +149,8 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	return p, nil
 }
 
-// standardized returns x with each column centred and in units of its standard deviation; a column of
-// equal numbers becomes 0.
+// standardized returns x with each column centred and in units of its standard deviation; a column
+// of equal numbers becomes 0.
 func standardized(x *dense.Matrix, weight []float64) (z *dense.Matrix, center, scale []float64) {
 	z = dense.New(x.Rows, x.Cols)
 	z.Stop = x.Stop

@@ -442,7 +442,8 @@ func (s *search) sentence() string {
 	return kernels.Or(s.note, "ok")
 }
 
-// worseThanMeanNote returns the sentence about rows that the mode predicts worse than their mean alone does.
+// worseThanMeanNote returns the sentence about rows that the mode predicts worse than their mean
+// alone does.
 func (s *search) worseThanMeanNote() string {
 	return lik.BesideMean(s.Lik, len(s.Y), 0, func(i int) (lik.Obs, float64) { return s.Obs(i), s.now.Eta[i] })
 }

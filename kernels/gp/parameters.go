@@ -146,8 +146,8 @@ func (g *geometry) neighbour() float64 {
 // a few outliers do not move, and wide by all of them, which is no less.
 type extent struct{ narrow, wide float64 }
 
-// extentOf sorts values. If nearly all numbers are equal their extent is that of the others, if all are
-// equal that of their size.
+// extentOf sorts values. If nearly all numbers are equal their extent is that of the others, if all
+// are equal that of their size.
 func extentOf(values []float64) extent {
 	slices.Sort(values)
 	n := len(values)
@@ -168,9 +168,9 @@ func extentOf(values []float64) extent {
 	return e
 }
 
-// constant returns the best constant predictor without the offset, the expected variance of f about it
-// (that of y if the link is the identity, otherwise 1), and the extent of y if the likelihood has a
-// dispersion.
+// constant returns the best constant predictor without the offset, the expected variance of f about
+// it (that of y if the link is the identity, otherwise 1), and the extent of y if the likelihood
+// has a dispersion.
 func (s *search) constant() (centre float64, variance, spread extent) {
 	n := len(s.Y)
 	one := extent{1, 1}
@@ -223,8 +223,8 @@ const (
 	mostShape  = 1e4 // negbinomial is Poisson, studentt gaussian
 )
 
-// typicalParameters is where the data suggest the parameters: the log of the typical distance and of the
-// variance of f, how much larger that may be, and the log of the extent of y.
+// typicalParameters is where the data suggest the parameters: the log of the typical distance and
+// of the variance of f, how much larger that may be, and the log of the extent of y.
 type typicalParameters struct{ length, signal, more, spread float64 }
 
 // bounds sets the bounds of the parameters, and returns the given parameters.
@@ -394,8 +394,9 @@ func (c *climber) value(u vector) (float64, error) {
 	return c.logEvidence, err
 }
 
-// Try fits at u: at a start from the fit before it the first time, then from its own; elsewhere from the
-// present point of the climb. An evidence that is not at a mode, which has a status, is not reliable.
+// Try fits at u: at a start from the fit before it the first time, then from its own; elsewhere
+// from the present point of the climb. An evidence that is not at a mode, which has a status, is
+// not reliable.
 func (c *climber) Try(u []float64) (float64, bool, error) {
 	c.stands = vector(u)
 	alpha, known := c.alphas[c.stands]

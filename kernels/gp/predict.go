@@ -142,9 +142,8 @@ type Predictor struct {
 	scratch Scratch
 }
 
-// NewPredictor prepares predictions: with the latent value integrated out, by MacKay's moderation, or
-// at its mean.
-// Errors: a posterior that fails Check; an unknown kind.
+// NewPredictor prepares predictions: with the latent value integrated out, by MacKay's moderation,
+// or at its mean. Errors: a posterior that fails Check; an unknown kind.
 func NewPredictor(p *Posterior, k predict.Kind) (*Predictor, error) {
 	if p == nil {
 		return nil, errors.New("the posterior is nil; allowed: one that Fit made")

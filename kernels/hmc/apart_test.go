@@ -8,8 +8,8 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// Where the covariances of weights that meet in rows are not kept, the status says it: the predictor of two
-// collinear columns had nine times its variance.
+// Where the covariances of weights that meet in rows are not kept, the status says it: the
+// predictor of two collinear columns had nine times its variance.
 func TestNoCovariances(t *testing.T) {
 	for _, c := range []struct {
 		weights, width, samples int

@@ -91,8 +91,8 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 	return evidence{shift + math.Log(z), e}
 }
 
-// iterateBridge iterates to Z exp(-shift) and returns it with its relative standard error, infinite if there is
-// no Z: post are log l of posterior draws by chain, prop of Gaussian ones.
+// iterateBridge iterates to Z exp(-shift) and returns it with its relative standard error, infinite
+// if there is no Z: post are log l of posterior draws by chain, prop of Gaussian ones.
 func iterateBridge(post [][]float64, prop []float64, shift float64) (z, e float64) {
 	total := len(prop)
 	ne := ess(post) // effective number of draws

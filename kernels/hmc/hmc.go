@@ -509,7 +509,8 @@ func (r *Result) normal() (*gauss.Normal, error) {
 	return gauss.NewDiagonal(s.mean, variance), nil
 }
 
-// apartNote is the status note if the beliefs have no covariances, but weights occur in rows together.
+// apartNote is the status note if the beliefs have no covariances, but weights occur in rows
+// together.
 const apartNote = "; covariances are not kept of more than %d weights, nor of as many as there are draws: each weight has its own variance, but variances of predictions and of differences are wrong where weights are correlated"
 
 // noCovarianceNote returns apartNote if it applies: g is over the sampled coordinates.

@@ -13,8 +13,8 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// peak is a mode at which chains may start: its location, its Laplace approximation, and its share of
-// the evidence of all modes.
+// peak is a mode at which chains may start: its location, its Laplace approximation, and its share
+// of the evidence of all modes.
 type peak struct {
 	z      []float64
 	metric *metric
@@ -23,9 +23,9 @@ type peak struct {
 	near   int // number of draws to which no other mode is nearer
 }
 
-// findPeaks searches for further modes, which a likelihood that is not log-concave may cause, and sets
-// the centre to the best. Chains that all start uphill of the prior mean would agree on that mode
-// alone.
+// findPeaks searches for further modes, which a likelihood that is not log-concave may cause, and
+// sets the centre to the best. Chains that all start uphill of the prior mean would agree on that
+// mode alone.
 func (s *sampling) findPeaks(full bool) {
 	l, bumpy := s.lik.(lik.Bumpy)
 	if !bumpy || s.stop.Nearly() {

@@ -29,8 +29,9 @@ func (t Tol) Error(got, want float64) float64 {
 	return math.Abs(got-want) / (t.Rel*math.Abs(want) + t.Abs)
 }
 
-// Slow skips, where tests are to be short, one whose seconds, minutes under the race detector, tell it nothing
-// that faster ones do not: it does one thing after the other, or starts the same goroutines.
+// Slow skips, where tests are to be short, one whose seconds, minutes under the race detector, tell
+// it nothing that faster ones do not: it does one thing after the other, or starts the same
+// goroutines.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -14,7 +14,8 @@ import (
 const (
 	// maxChange is the largest relative change of the curvatures for such a step.
 	maxChange = 0.2
-	// maxLeft is the largest share of the distance that such a step may leave; beyond it B is recomputed.
+	// maxLeft is the largest share of the distance that such a step may leave; beyond it B is
+	// recomputed.
 	maxLeft = 0.3
 	// readOf is the number of columns for which XᵀWX takes as long as reading the rows: about as
 	// long for 50 columns, three times as long for 200 (BenchmarkLogit).

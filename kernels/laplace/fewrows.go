@@ -19,10 +19,10 @@ import (
 //
 // Source: [tierney1986], for the expansion.
 const (
-	// The status mentions an error of a learnt standard deviation above offShare of itself if it is also
-	// above offSD of its posterior standard deviation: less is small, or within what the rows leave open.
-	// 60 groups of 3 binary rows have 0.08 and 0.5; 21 of 40 trials (seeds) 0.003 and 0.01, 2,000 flights
-	// from 100 airports 0.015 and 0.12.
+	// The status mentions an error of a learnt standard deviation above offShare of itself if it is
+	// also above offSD of its posterior standard deviation: less is small, or within what the rows
+	// leave open. 60 groups of 3 binary rows have 0.08 and 0.5; 21 of 40 trials (seeds) 0.003 and
+	// 0.01, 2,000 flights from 100 airports 0.015 and 0.12.
 	offShare = 0.05
 	offSD    = 0.35
 )
@@ -54,8 +54,8 @@ func (h *learner) fewRowsNotes() (notes []string) {
 	return notes
 }
 
-// nextOrderError returns by how much the next order raises the logarithm of each group's prior variance, and
-// its posterior standard deviation.
+// nextOrderError returns by how much the next order raises the logarithm of each group's prior
+// variance, and its posterior standard deviation.
 func (h *learner) nextOrderError() (off, sd []float64) {
 	s, b, t := h.search, h.x.Batch(), thirdOf(h.lik)
 	n, p := h.x.N, h.x.P
@@ -103,8 +103,8 @@ func (h *learner) nextOrderError() (off, sd []float64) {
 	return off, sd
 }
 
-// guessed returns the status notes about a dispersion of gaussian or studentt responses, or a shape of
-// gamma responses, that the rows hardly determine.
+// guessed returns the status notes about a dispersion of gaussian or studentt responses, or a shape
+// of gamma responses, that the rows hardly determine.
 func (h *learner) guessed(around *spread) []string {
 	switch {
 	case h.pass != nil:

@@ -90,7 +90,8 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	}, start
 }
 
-// relative reports whether the shape is learnt and 1/√shape is the coefficient of variation of the responses.
+// relative reports whether the shape is learnt and 1/√shape is the coefficient of variation of the
+// responses.
 func (h *learner) relative() bool {
 	return h.shape >= 0 && h.pass == nil && h.lik.Traits().Relative
 }
@@ -182,8 +183,8 @@ func (h *learner) integrate() (*spread, error) {
 
 // Curvature implements mode.Curved where differences of slopes take too long: minus the second
 // derivatives in the logarithms of variances while the curvature W of the rows stays as it is,
-// exact for gaussian responses. With A = Σ, v the prior variances and P_a = 1/v on the weights
-// of group a, dμ/dθ_b = A P_b μ and dA/dθ_b = A P_b A, so that of the slope ½ Σ_a (μ²/v + A_jj/v - 1)
+// exact for gaussian responses. With A = Σ, v the prior variances and P_a = 1/v on the weights of
+// group a, dμ/dθ_b = A P_b μ and dA/dθ_b = A P_b A, so that of the slope ½ Σ_a (μ²/v + A_jj/v - 1)
 //
 //	∂²/∂θ_a ∂θ_b = Σ_{i in a, j in b} (μ_i μ_j A_ij + ½ A_ij²) / (v_i v_j) - [a = b] ½ Σ_a (μ² + A_jj) / v
 func (h *learner) Curvature() (*dense.Matrix, error) {
@@ -220,8 +221,9 @@ func (h *learner) Curvature() (*dense.Matrix, error) {
 	return c, nil
 }
 
-// matters reports whether weights of the groups wide, whose variances are hardly determined, get too small
-// a posterior variance (mode.Groups.TooNarrow); average returns the mean of a group's variance.
+// matters reports whether weights of the groups wide, whose variances are hardly determined, get
+// too small a posterior variance (mode.Groups.TooNarrow); average returns the mean of a group's
+// variance.
 func (h *learner) matters(wide []int, average func(k int) float64) bool {
 	return len(wide) > 0 && h.TooNarrow(h.at.vars(), h.root.Of.Var, func(k int, prior float64) float64 {
 		if !slices.Contains(wide, k) {

@@ -126,8 +126,9 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 	return f, known, err
 }
 
-// LearnAlone is Learn without averaging: the fit and the problem have the values of highest evidence.
-// note is what a status should say about them ("" for nothing), such as that the rows hardly determine them.
+// LearnAlone is Learn without averaging: the fit and the problem have the values of highest
+// evidence. note is what a status should say about them ("" for nothing), such as that the rows
+// hardly determine them.
 func LearnAlone(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, known *kernels.Problem, note string, err error) {
 	if err := p.Check(); err != nil {
 		return nil, nil, "", err
@@ -158,8 +159,9 @@ func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, e
 }
 
 // lowRankLearnt returns the low-rank Gaussian of p under the variances, dispersion and shape learnt
-// by exact, p with an exact Hessian: the evidence of a Hessian that leaves curvature out rises with what
-// it leaves out. With bare (learnBy) learning gets a third of the time limit; nil if that is too little.
+// by exact, p with an exact Hessian: the evidence of a Hessian that leaves curvature out rises with
+// what it leaves out. With bare (learnBy) learning gets a third of the time limit; nil if that is
+// too little.
 func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float64, bare bool) (*kernels.Fit, *engine, error) {
 	within := ctx
 	if bare {
@@ -211,8 +213,8 @@ func learnApart(ctx context.Context, p *kernels.Problem, ties []kernels.Tie, sta
 	return nil, nil, nil
 }
 
-// LacksEvidence reports whether p asks for prior variances, of independent weights, that Fit does not
-// learn, because no Hessian that it can afford has an exact evidence.
+// LacksEvidence reports whether p asks for prior variances, of independent weights, that Fit does
+// not learn, because no Hessian that it can afford has an exact evidence.
 func LacksEvidence(p *kernels.Problem) bool {
 	if p.P <= fullWeights || !p.LearnsPrior() || len(p.Correlated) > 0 || len(p.At) > 0 {
 		return false
@@ -331,8 +333,8 @@ func plan(p *kernels.Problem, ties []kernels.Tie, anywhere bool) (string, *split
 	return "rest", nil
 }
 
-// mostCrossed is the largest block of more than half of all weights, as of crossed columns of as many
-// levels each: that of 4,800 takes three times as long as a full Hessian of as many weights.
+// mostCrossed is the largest block of more than half of all weights, as of crossed columns of as
+// many levels each: that of 4,800 takes three times as long as a full Hessian of as many weights.
 const mostCrossed = 3500
 
 // mostBlock is the largest block for which variances are learnt although the covariance is not kept.

@@ -630,8 +630,8 @@ func (s *search) Longest() (t float64, capped bool) {
 	return min(1, maxRise/far), true
 }
 
-// telling is the least information of a row about its predictor, relative to the prior's, that counts;
-// bends is the share of its curvature that may change in a step that is to be the last.
+// telling is the least information of a row about its predictor, relative to the prior's, that
+// counts; bends is the share of its curvature that may change in a step that is to be the last.
 const telling, bends = 0.01, 0.01
 
 // Curves reports whether the curvature of informative rows changes where Newton's step ends. One

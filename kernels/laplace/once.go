@@ -7,10 +7,10 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// singleRead is what a search computes of a point ahead of time. With many rows and few columns a Newton
-// step costs as much as reading the rows, and most steps are taken whole. So the predictors one
-// whole step further, the likelihood there, Xᵀl' and XᵀWX are computed from a block of rows while
-// it is in the cache, and are ready when the step is taken.
+// singleRead is what a search computes of a point ahead of time. With many rows and few columns a
+// Newton step costs as much as reading the rows, and most steps are taken whole. So the predictors
+// one whole step further, the likelihood there, Xᵀl' and XᵀWX are computed from a block of rows
+// while it is in the cache, and are ready when the step is taken.
 type singleRead struct {
 	lazy    bool                                           // the step's change of the predictors is computed when it is tried
 	due     bool                                           // and is still to be computed
@@ -25,7 +25,8 @@ type singleRead struct {
 	chord   staleHessian
 }
 
-// newOnce returns nil if it would not pay: the Hessian of a Gaussian likelihood is the same everywhere.
+// newOnce returns nil if it would not pay: the Hessian of a Gaussian likelihood is the same
+// everywhere.
 func newOnce(d *kernels.Problem, l lik.Likelihood) *singleRead {
 	parts := d.GramParts()
 	if parts == 0 || l.Traits().Gaussian {
@@ -35,7 +36,8 @@ func newOnce(d *kernels.Problem, l lik.Likelihood) *singleRead {
 		slopes: d.Matrix(parts, d.P), logLiks: make([]float64, parts)}
 }
 
-// isDeferred reports whether computing a direction's change of the predictors waits until it is tried.
+// isDeferred reports whether computing a direction's change of the predictors waits until it is
+// tried.
 func (n *singleRead) isDeferred() bool {
 	if n == nil {
 		return false

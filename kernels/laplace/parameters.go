@@ -7,8 +7,8 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// widestShape is the standard deviation of a shape in units of its mean from which neither means anything:
-// that of a shape whose logarithm has standard deviation 2.
+// widestShape is the standard deviation of a shape in units of its mean from which neither means
+// anything: that of a shape whose logarithm has standard deviation 2.
 const widestShape = 7.3
 
 // parameters records in f what was learnt of dispersion and shape: the result of integration if

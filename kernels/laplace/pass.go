@@ -25,10 +25,11 @@ const maxPassWeights = 5000
 // numbers. Passes over parts of the rows at the same point merge to the pass over all of them, for
 // any parts in any order, up to rounding; a pass without rows changes nothing.
 //
-// The point is the weights of Model.Around, and 0 without it; a feature that Around does not have is
-// at its prior mean, or at 0 if numbers are standardised. With an intercept, the mean of a column of
-// numbers that Around remembers is subtracted; a missing number counts as that mean until Solve knows
-// the mean of all rows. A feature that Around does not know is added when it first occurs.
+// The point is the weights of Model.Around, and 0 without it; a feature that Around does not have
+// is at its prior mean, or at 0 if numbers are standardised. With an intercept, the mean of a
+// column of numbers that Around remembers is subtracted; a missing number counts as that mean until
+// Solve knows the mean of all rows. A feature that Around does not know is added when it first
+// occurs.
 //
 // If prior variances are learnt the pass also sums the derivative of the curvature in the weights,
 // each row weighted by the variance of its predictor under Around.
@@ -154,7 +155,8 @@ func (s *Pass) begin(halt *stop.Stop) error {
 // center returns the mean that Around remembers of a column of numbers, 0 if there is none.
 func (s *Pass) center(column string) float64 { return s.model.Around.Number(column).Mean().Center }
 
-// fillMissing adds to the weight of `column IS NULL` the contribution of the number that stands for the missing one.
+// fillMissing adds to the weight of `column IS NULL` the contribution of the number that stands for
+// the missing one.
 func (s *Pass) fillMissing(id int) {
 	if column, j, ok := s.column(id); ok {
 		s.at[id] += s.weights[column] * (s.center(column) - s.shift[j])
@@ -453,9 +455,9 @@ func (s *Pass) evaluate(b *kernels.Batch, i int, eta float64) (d1 float64) {
 func (s *Pass) bends() bool { return s.cov != nil && !s.sites }
 
 // site computes the Gaussian site of row i, whose predictor is N(eta, vars[i]), and records its
-// precision; it returns false if there is none. With the cavity N(m, v), its moments, and r the ratio
-// of the variances, the site has precision β/r, and at eta the slope α and the height
-// log Z - ½ log r + ½ v α².
+// precision; it returns false if there is none. With the cavity N(m, v), its moments, and r the
+// ratio of the variances, the site has precision β/r, and at eta the slope α and the height log Z -
+// ½ log r + ½ v α².
 //
 // Source: Rasmussen and Williams (2006), section 3.6, with each row's site the one that is
 // consistent with the posterior, so that no site has to be kept.

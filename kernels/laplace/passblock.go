@@ -88,7 +88,8 @@ func (s *Pass) columns(b *kernels.Batch) *dense.Matrix {
 	return z
 }
 
-// complete sets missing numbers to 0, which is the mean, and recomputes the predictors of these rows.
+// complete sets missing numbers to 0, which is the mean, and recomputes the predictors of these
+// rows.
 func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 	eta := s.work.eta
 	for i, v := range eta {

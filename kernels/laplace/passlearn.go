@@ -22,9 +22,9 @@ import (
 //	max_w [ℓ + gᵀ(w-u) - ½ (w-u)ᵀH(w-u) - ½ (w-μ0)ᵀΛ0(w-μ0)] - ½ log |I + Σ0H| - ½ tᵀ(w-u)
 //
 // with t = Σ q x dW/dη, the derivative of log |Λ0 + H| in the weights, and q = xᵀΣx the variances
-// of the predictors. It needs no rows. If u is the mode under θ, and q belongs to the posterior there,
-// its slope in θ is that of the Laplace evidence itself (learner): joint steps of u and θ, one per
-// pass, converge to the same point as with the rows kept.
+// of the predictors. It needs no rows. If u is the mode under θ, and q belongs to the posterior
+// there, its slope in θ is that of the Laplace evidence itself (learner): joint steps of u and θ,
+// one per pass, converge to the same point as with the rows kept.
 
 // starting is what a pass keeps of Around for learning: initial prior variances, and the number of
 // rows behind its covariance, 0 if there is none. sum is the sum of the weights' variances, by which
@@ -199,15 +199,15 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	return f, nil
 }
 
-// separated is the status note if the mode predicts the responses at less than a nat per weight and less
-// than nearlyNone per row, which few rows fail to do: then few rows determine the weights. Rows that are
-// kept are compared with the Gaussian itself.
+// separated is the status note if the mode predicts the responses at less than a nat per weight and
+// less than nearlyNone per row, which few rows fail to do: then few rows determine the weights.
+// Rows that are kept are compared with the Gaussian itself.
 const nearlyNone = 0.02
 
 const separated = "the responses are almost separated: the likelihood is flat at the mode, where laplace's Gaussian is too wide; ep with prior_variance 'auto' of the rows in memory has the posterior"
 
-// learn moves to the θ for the next pass: that of highest evidence, or with Integrate the mode of its
-// posterior, in which case around is not nil. The log evidence is the highest.
+// learn moves to the θ for the next pass: that of highest evidence, or with Integrate the mode of
+// its posterior, in which case around is not nil. The log evidence is the highest.
 func (n *newtonStep) learn(h *learner) (ev *evidence, around *spread, note string, err error) {
 	starts := [][]float64{h.theta}
 	if len(h.Names) > 0 && n.around.rows > 0 {

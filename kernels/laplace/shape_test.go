@@ -38,9 +38,10 @@ func TestHardlyKnownShape(t *testing.T) {
 	}
 }
 
-// The shape of few gamma responses is averaged over with the weights, 1/√shape having a half-t prior in units of
-// the deviation of their logarithms: by quadrature over weights and shape. What stands for it in predictions has the mean
-// of the variance. One value would make the slope's deviation a quarter smaller.
+// The shape of few gamma responses is averaged over with the weights, 1/√shape having a half-t
+// prior in units of the deviation of their logarithms: by quadrature over weights and shape. What
+// stands for it in predictions has the mean of the variance. One value would make the slope's
+// deviation a quarter smaller.
 func TestShapeIsIntegrated(t *testing.T) {
 	d := data{x: [][]float64{{-1.43}, {-0.37}, {-1.2}, {1.18}, {0.4}}, y: []float64{0.98, 0.78, 1.25, 0.19, 0.6}}
 	fit := func(integrate bool) *kernels.Fit {

@@ -12,8 +12,9 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// passTol is the distance to the mode, in posterior standard deviations, at which a pass has converged:
-// its step ends at the square of that, and the relative error of its curvature is of that order.
+// passTol is the distance to the mode, in posterior standard deviations, at which a pass has
+// converged: its step ends at the square of that, and the relative error of its curvature is of
+// that order.
 const passTol = 1e-6
 
 // siteTol is the same for sites, whose passes converge linearly instead of quadratically.
@@ -28,10 +29,10 @@ func (n *newtonStep) tol() float64 {
 	return max(least, n.q.Options.Tol)
 }
 
-// informationChange returns how much the information of the sites about the weights changes if the posterior becomes
-// post, as a share of all of it: of tr(H Σ), which is the same in all coordinates. Rounding error is
-// excluded: a very informative row's variance is a difference of much larger numbers, with as many
-// digits fewer as the covariance is ill-conditioned.
+// informationChange returns how much the information of the sites about the weights changes if the
+// posterior becomes post, as a share of all of it: of tr(H Σ), which is the same in all
+// coordinates. Rounding error is excluded: a very informative row's variance is a difference of
+// much larger numbers, with as many digits fewer as the covariance is ill-conditioned.
 func (n *newtonStep) informationChange(post *gauss.Normal) float64 {
 	if n.q.Lik.Traits().Gaussian {
 		return 0
@@ -49,8 +50,8 @@ func (n *newtonStep) informationChange(post *gauss.Normal) float64 {
 // Step is Newton's step from the point of a pass.
 type Step struct {
 	Fit *kernels.Fit // the Gaussian at its end
-	// Distance is the distance from the pass's point to the mode in posterior standard deviations, by the
-	// curvature, and LogPosterior the height of that point: log likelihood plus log prior.
+	// Distance is the distance from the pass's point to the mode in posterior standard deviations,
+	// by the curvature, and LogPosterior the height of that point: log likelihood plus log prior.
 	Distance, LogPosterior float64
 }
 
@@ -149,8 +150,8 @@ type newtonStep struct {
 	distance, height float64 // of the last evidence
 }
 
-// A mix is a column of the problem in terms of the pass's columns: (z_j + a z_0 + b z_k)/c, where z_0
-// is the intercept and z_k marks the number as missing (k = -1 if there is no such column).
+// A mix is a column of the problem in terms of the pass's columns: (z_j + a z_0 + b z_k)/c, where
+// z_0 is the intercept and z_k marks the number as missing (k = -1 if there is no such column).
 type mix struct {
 	j, k    int
 	a, b, c float64

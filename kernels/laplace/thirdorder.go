@@ -14,8 +14,8 @@ import (
 //
 //	½ Σ Xᵀ (q ∘ dW/dη),  q = diag(X Σ Xᵀ)
 //
-// It is nil if there are none. ev is the Gaussian at the search's present point. Cost: O(n p²) for the
-// full form, like a Newton step, and for the others that of the variances of all predictors.
+// It is nil if there are none. ev is the Gaussian at the search's present point. Cost: O(n p²) for
+// the full form, like a Newton step, and for the others that of the variances of all predictors.
 //
 // Source: [rue2009], section 3.2.3.
 func (h *learner) lag(ev *evidence) []float64 {
@@ -51,9 +51,9 @@ func (h *learner) mulCovRows(ev *evidence, v []float64) []float64 {
 // If the Hessian leaves curvature out, q is not the variances of the posterior.
 const thirdNote = "third_order is left out: the Hessian lacks curvature, and so do the variances that it needs"
 
-// thirdOrder gives the Gaussian bl the mean to third order if the model asks for it. ev is the Gaussian
-// at the mode, the search's present point: bl itself, or near the middle of the mixture that bl is.
-// note says why it was not done.
+// thirdOrder gives the Gaussian bl the mean to third order if the model asks for it. ev is the
+// Gaussian at the mode, the search's present point: bl itself, or near the middle of the mixture
+// that bl is. note says why it was not done.
 func (h *learner) thirdOrder(bl *belief, ev *evidence) (out *belief, note string) {
 	if !h.x.Options.ThirdOrder {
 		return bl, ""

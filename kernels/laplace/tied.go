@@ -18,14 +18,14 @@ import (
 //
 //	Ω = T (S C)(S C)ᵀ Tᵀ,  S C = U D^½,  v ~ N(0, D)
 //
-// where S are standard deviations, C the Cholesky factor of their correlations, U has a unit diagonal,
-// and T centres the numbers of slopes if the first column is an intercept: standard deviations and
-// correlations are those at the mean, and so do not depend on the origin of the numbers. The columns
-// of the design are those of v, x' = Uᵀ Tᵀ x.
+// where S are standard deviations, C the Cholesky factor of their correlations, U has a unit
+// diagonal, and T centres the numbers of slopes if the first column is an intercept: standard
+// deviations and correlations are those at the mean, and so do not depend on the origin of the
+// numbers. The columns of the design are those of v, x' = Uᵀ Tᵀ x.
 //
 // The parameters of C are τ: with z = sinh τ a row of C is (z, 1) / √(1 + zᵀz); for two columns the
-// correlation is tanh τ. With G = Ω⁻¹ M Ω⁻¹, M = Σ (w wᵀ + Σ_w - Ω) over the levels, the slope of the
-// evidence in S C is G S C, plus the part through the mode (learner).
+// correlation is tanh τ. With G = Ω⁻¹ M Ω⁻¹, M = Σ (w wᵀ + Σ_w - Ω) over the levels, the slope of
+// the evidence in S C is G S C, plus the part through the mode (learner).
 
 // tie is one set of columns.
 type tie struct {

@@ -17,10 +17,10 @@ import (
 //
 //	ℓ(v) = ℓ(u) + gᵀ(v-u) - ½ (v-u)ᵀH(v-u) + by x (ℓ(v) of the sample less the same approximation of it)
 //
-// and likewise slope and curvature; by is how many rows each row of the sample stands for. The first two
-// orders are those of all rows, only the rest is estimated from the sample: steps on it come closer to
-// the mode than a Newton step, and read only the sample.
-// Errors: passes of different models, here at another point; the cause of ctx if it is cancelled.
+// and likewise slope and curvature; by is how many rows each row of the sample stands for. The
+// first two orders are those of all rows, only the rest is estimated from the sample: steps on it
+// come closer to the mode than a Newton step, and read only the sample. Errors: passes of different
+// models, here at another point; the cause of ctx if it is cancelled.
 func (s *Pass) Toward(ctx context.Context, there, here *Pass, by float64) (out *Pass, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)

@@ -11,8 +11,8 @@ import (
 const besideMean = 7
 
 // BesideMean returns the sentence about n rows of l that a fit predicts worse than their mean alone
-// does, "" if it does not: row returns a row and its linear predictor at the fit. known is the part of
-// the log likelihood of all rows that is not in row.
+// does, "" if it does not: row returns a row and its linear predictor at the fit. known is the part
+// of the log likelihood of all rows that is not in row.
 //
 // The mean has the fit's dispersion and shape, and pays half the logarithm of the rows for being
 // learnt. Responses all at an end of their range, whose mean has no predictor, are left out.

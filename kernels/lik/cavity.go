@@ -2,8 +2,8 @@ package lik
 
 import "math"
 
-// minPrecisionShare is the least share of the posterior's precision that must be left without a row: below it the
-// difference has few digits.
+// minPrecisionShare is the least share of the posterior's precision that must be left without a
+// row: below it the difference has few digits.
 const minPrecisionShare = 1e-6
 
 // Cavity returns the Gaussian of a predictor, N(mc, vc), that a row's likelihood and moment matching
@@ -12,8 +12,8 @@ const minPrecisionShare = 1e-6
 // found, for example if v is larger than any such Gaussian yields. The search is EP's update of the
 // row's site under a fixed posterior.
 //
-// Cost: about four evaluations of the moments for a row with little weight in the posterior, up to some
-// hundreds for one with nearly all.
+// Cost: about four evaluations of the moments for a row with little weight in the posterior, up to
+// some hundreds for one with nearly all.
 func Cavity(l Likelihood, o Obs, m, v float64) (mc, vc float64, t Tilted, ok bool) {
 	const (
 		most = 500
@@ -58,11 +58,11 @@ func Cavity(l Likelihood, o Obs, m, v float64) (mc, vc float64, t Tilted, ok boo
 	return 0, 0, t, false
 }
 
-// noCavity reports that no Gaussian of at least the least precision is turned into N(m, v) by the row. Of
-// those that become Gaussians with mean m, the widest gets the largest variance: with natural
-// parameters (shift, -precision/2) of s - m and its square, the slope of that variance in the second,
-// for a fixed mean, is the part of the variance of the square that a line in s does not explain.
-// shift is near the answer.
+// noCavity reports that no Gaussian of at least the least precision is turned into N(m, v) by the
+// row. Of those that become Gaussians with mean m, the widest gets the largest variance: with
+// natural parameters (shift, -precision/2) of s - m and its square, the slope of that variance in
+// the second, for a fixed mean, is the part of the variance of the square that a line in s does not
+// explain. shift is near the answer.
 func noCavity(l Likelihood, o Obs, m, v, shift float64) bool {
 	vc := v / minPrecisionShare
 	low, high := math.Inf(-1), math.Inf(1)

@@ -6,8 +6,8 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// cloglog is p(y=1|s) = 1 - exp(-e^s): the probability of at least one event of a Poisson distribution
-// of rate e^s. y = 0 is y = 0 of that distribution; y = 1 uses the shared quadrature.
+// cloglog is p(y=1|s) = 1 - exp(-e^s): the probability of at least one event of a Poisson
+// distribution of rate e^s. y = 0 is y = 0 of that distribution; y = 1 uses the shared quadrature.
 // Accuracy: logZ 1e-9, mean and variance 1e-8.
 type cloglog struct{ rule *rule }
 

@@ -110,9 +110,10 @@ var hermiteRule = func() (t [hermiteNodes][2]float64) {
 	return t
 }()
 
-// hermite applies Gauss-Hermite quadrature about the mode. ok is false if a node lies farther from it
-// than scale, or if the density is not close enough to its Gaussian, which the outermost nodes show
-// first. A singularity at distance b adds a relative error of e^(-4.4 b/tau): scale is at most b/2.
+// hermite applies Gauss-Hermite quadrature about the mode. ok is false if a node lies farther from
+// it than scale, or if the density is not close enough to its Gaussian, which the outermost nodes
+// show first. A singularity at distance b adds a relative error of e^(-4.4 b/tau): scale is at most
+// b/2.
 func hermite[S shape](sh S, a anchor, v, scale float64) (s sums, ok bool) {
 	if !(hermiteRule[1][0]*a.tau < scale) {
 		return s, false

@@ -13,21 +13,21 @@ import (
 // the shape k of gamma, the size of negbinomial, and the dispersion D of studentt and gaussian. See
 // NewFixed.
 //
-// gamma: y e^-s is G, gamma distributed with mean 1 and shape k, for which E[G - 1 - log G] =
-// log k - ψ(k) =: f(k), which is decreasing. A predictor s ~ N(m, v) known before the row adds nothing
-// to the mean of y e^(-m-v/2) - 1 - (log y - m). Rows have weight 1/(1+kv)²: if v is above 1/k they are
-// informative about little but the predictor.
+// gamma: y e^-s is G, gamma distributed with mean 1 and shape k, for which E[G - 1 - log G] = log k
+// - ψ(k) =: f(k), which is decreasing. A predictor s ~ N(m, v) known before the row adds nothing to
+// the mean of y e^(-m-v/2) - 1 - (log y - m). Rows have weight 1/(1+kv)²: if v is above 1/k they
+// are informative about little but the predictor.
 //
-// studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and if the
-// dispersion is c times D at that c: the sum decreases in c, and is kept on a grid.
+// studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and if
+// the dispersion is c times D at that c: the sum decreases in c, and is kept on a grid.
 //
 // gaussian: (y-M)²/(V+D) has as its mean the factor of D, where the mean of the row, s or with link
 // log e^s, had mean M and variance V before it came. Rows have weight 1/(1+V/D)².
 //
 // negbinomial: for a rate of mean M, variance V and mean square S = M² + V before the row came, the
-// mean of (y - M)² is M + V + S/k, k the size. Its deviation from that under the assumed size, which
-// varies by the cumulants of the distribution, is regressed on V + S/k: if rates vary otherwise, so do
-// the weights learnt from them.
+// mean of (y - M)² is M + V + S/k, k the size. Its deviation from that under the assumed size,
+// which varies by the cumulants of the distribution, is regressed on V + S/k: if rates vary
+// otherwise, so do the weights learnt from them.
 type Fixed struct {
 	w, squares float64 // the sums of the rows' weights and of their squares
 	sum        float64 // gamma, negbinomial, gaussian
@@ -101,7 +101,8 @@ func (f *Fixed) Observe(l Likelihood, o Obs, m, v float64) {
 	f.squares += o.Weight * w * w
 }
 
-// meetNormal is Observe for a response with the given mean and variance; it returns the row's weight.
+// meetNormal is Observe for a response with the given mean and variance; it returns the row's
+// weight.
 func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
 	w := 1 / (1 + spread/dispersion)
 	w *= w
@@ -114,8 +115,8 @@ func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
 	return w
 }
 
-// farSquare bounds the squared deviation of a count, in units of its variance: single unexpected rows,
-// as before the filter has learnt its weights, must not determine the size.
+// farSquare bounds the squared deviation of a count, in units of its variance: single unexpected
+// rows, as before the filter has learnt its weights, must not determine the size.
 const farSquare = 400
 
 // meetSize is Observe for negbinomial; it returns the row's weight.
@@ -178,7 +179,8 @@ func (f *Fixed) Merge(o *Fixed) {
 	f.size.third += o.size.third
 }
 
-// farthest bounds the factor of gamma: predictors that are wide relative to a large shape hide its size.
+// farthest bounds the factor of gamma: predictors that are wide relative to a large shape hide its
+// size.
 const farthest = 1000
 
 // A parameter is reported not to fit from a factor of fixedFactorSaid, if that many rows, more than

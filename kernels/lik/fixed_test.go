@@ -54,7 +54,8 @@ func TestFixed(t *testing.T) {
 			if !ok {
 				t.Fatalf("%+v: no estimate", c)
 			}
-			// deviations of log k and log D: of n rows as informative as the narrow ones, half or more
+			// deviations of log k and log D: of n rows as informative as the narrow ones, half or
+			// more
 			if d := math.Abs(math.Log(factor * c.taken / c.truth)); d > 5*math.Sqrt(8./n) {
 				t.Errorf("%+v: %v, want %v (%v standard errors from what was taken)", c, factor*c.taken, c.truth, errors)
 			}

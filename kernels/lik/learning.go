@@ -27,10 +27,10 @@ import (
 //
 //	D' = D + s/I,  s = (w - Δγ)(e² - S)/S²,  I = Σ (w - Δγ)/S²
 //
-// and the part of I from earlier rows follows D as if all had had one S: S' = S + D' - D, I' = ν/S'².
-// D²I is the degrees of freedom then, ν if v is small compared with D. A row of weight w teaches as w
-// rows that were each predicted on their own: for a predictor that stays uncertain, equal rows would
-// imply that there is no noise.
+// and the part of I from earlier rows follows D as if all had had one S: S' = S + D' - D, I' =
+// ν/S'². D²I is the degrees of freedom then, ν if v is small compared with D. A row of weight w
+// teaches as w rows that were each predicted on their own: for a predictor that stays uncertain,
+// equal rows would imply that there is no noise.
 //
 // All of it follows from D, n and the beliefs, so a run continues from its fit. Unlike the other
 // likelihoods it changes with Learn: each filter has its own, and Clone makes another.
@@ -41,10 +41,10 @@ type Learning struct {
 	// Drift means that predictors have a variance that D does not scale, from drift or from ties
 	// that the beliefs do not keep.
 	Drift bool
-	// Steps means that beliefs follow only single steps of D, not the sum of smaller ones: for weights
-	// that drift, rows count by the noise of their time, and if rows are absorbed only approximately
-	// (see RaiseDispersion) the effect of the approximation on D would feed back. Beliefs that do not follow D at
-	// all, and streams that began so, have it, too.
+	// Steps means that beliefs follow only single steps of D, not the sum of smaller ones: for
+	// weights that drift, rows count by the noise of their time, and if rows are absorbed only
+	// approximately (see RaiseDispersion) the effect of the approximation on D would feed back.
+	// Beliefs that do not follow D at all, and streams that began so, have it, too.
 	Steps   bool
 	due     bool // the latest row reached another multiple of the number of weights determined
 	loose   bool // by ties (Relax)
@@ -54,8 +54,8 @@ type Learning struct {
 	rows0 float64 // at the start
 	d0    float64
 
-	// The D under which earlier rows count in the beliefs; small changes of D leave it as it is until
-	// they add up.
+	// The D under which earlier rows count in the beliefs; small changes of D leave it as it is
+	// until they add up.
 	believed, believed0 float64
 
 	squares float64 // Q, see Squares
@@ -91,8 +91,8 @@ func Determined(v, v0 float64) int64 {
 func Weights(known int64) float64 { return float64(known) / determined }
 
 // A first row attributes LeastScale of the predictor's variance to the noise, because it cannot
-// distinguish more from less, but what the innovation has beyond mostPrior variances of the predictor
-// is certainly noise.
+// distinguish more from less, but what the innovation has beyond mostPrior variances of the
+// predictor is certainly noise.
 const (
 	LeastScale = 1e-8
 	mostPrior  = 100
@@ -121,11 +121,11 @@ const (
 	LeastNoise = 0.125
 )
 
-// RaiseDispersion raises D to share of v before a row, whose predictor has variance v, that a filter can only
-// absorb approximately. While nearly as many weights are determined as rows came, D is a guess, and if
-// it is far too small rows count as exact: the error of the approximation then stays forever. The same
-// holds for rows by weight: light ones that determine more than they bring teach no D, and a heavy one
-// after them would teach all of it. It returns λ as Learn does.
+// RaiseDispersion raises D to share of v before a row, whose predictor has variance v, that a
+// filter can only absorb approximately. While nearly as many weights are determined as rows came, D
+// is a guess, and if it is far too small rows count as exact: the error of the approximation then
+// stays forever. The same holds for rows by weight: light ones that determine more than they bring
+// teach no D, and a heavy one after them would teach all of it. It returns λ as Learn does.
 func (g *Learning) RaiseDispersion(o Obs, v, share, rows float64, known int64) float64 {
 	least, n := share*v*o.Weight, math.Min(rows, g.rows)
 	if g.Drift || n-float64(known)/determined >= spared*n || !(least > 2*g.dispersion) {
@@ -135,8 +135,8 @@ func (g *Learning) RaiseDispersion(o Obs, v, share, rows float64, known int64) f
 	return g.set(least, known)
 }
 
-// Relax continues as with Drift, from what the rows so far have taught. v is the variance of the next
-// predictor: a doubted D below LeastNoise of it is learnt anew.
+// Relax continues as with Drift, from what the rows so far have taught. v is the variance of the
+// next predictor: a doubted D below LeastNoise of it is learnt anew.
 func (g *Learning) Relax(known int64, v float64) {
 	if g.loose {
 		return
@@ -153,8 +153,8 @@ func (g *Learning) Relax(known int64, v float64) {
 // Loose reports whether rows tied weights (Relax).
 func (g *Learning) Loose() bool { return g.loose }
 
-// MarkUncertain marks a continued fit in which rows that tied weights taught D without Relax, as in former
-// versions: D may be far too small then.
+// MarkUncertain marks a continued fit in which rows that tied weights taught D without Relax, as in
+// former versions: D may be far too small then.
 func (g *Learning) MarkUncertain() { g.doubted = true }
 
 // LogZ returns the log predictive density of a row whose predictor is N(m, v), with D integrated
@@ -182,8 +182,8 @@ func (g *Learning) freedom(known int64) float64 { return g.rows - float64(known)
 // Freedom returns the degrees of freedom behind D, 0 before the first row.
 func (g *Learning) Freedom(known int64) float64 { return g.FreedomAt(0, 1, known) }
 
-// FreedomAt returns the degrees of freedom of the density of a row of the given weight whose predictor
-// has variance v: only D is uncertain in v + D/w.
+// FreedomAt returns the degrees of freedom of the density of a row of the given weight whose
+// predictor has variance v: only D is uncertain in v + D/w.
 func (g *Learning) FreedomAt(v, weight float64, known int64) float64 {
 	nu := math.Max(g.freedom(known), 0)
 	if g.Drift {
@@ -205,10 +205,10 @@ const (
 )
 
 // Learn absorbs a row whose predictor was N(m, v) before it came, under Believed, by which the row
-// counts, too (Count); before and after are γ without and with it, in units of Determined. It returns
-// λ, the former Believed over D, 1 if that is close enough: the filter multiplies what the data have
-// added to its precision by it, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh as much as later ones. A
-// row that would leave the variance not positive or not finite teaches nothing.
+// counts, too (Count); before and after are γ without and with it, in units of Determined. It
+// returns λ, the former Believed over D, 1 if that is close enough: the filter multiplies what the
+// data have added to its precision by it, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh as much as
+// later ones. A row that would leave the variance not positive or not finite teaches nothing.
 func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	if !(o.Weight > 0) {
 		return 1
@@ -299,8 +299,8 @@ func (g *Learning) set(d float64, known int64) float64 {
 // maxDispersion keeps its square finite.
 const maxDispersion = 1e150
 
-// fewFreedom is the degrees of freedom below which Student's 95 % quantile is more than 1.6 times the
-// normal one, which predictions from a fit use.
+// fewFreedom is the degrees of freedom below which Student's 95 % quantile is more than 1.6 times
+// the normal one, which predictions from a fit use.
 const fewFreedom = 3
 
 // Note returns "" or a sentence: without a degree of freedom left D is a guess, with few of them
@@ -334,13 +334,13 @@ func (g *Learning) Squares() float64 { return g.squares }
 // AddSquares adds to Squares.
 func (g *Learning) AddSquares(more float64) { g.squares += more }
 
-// Due reports whether Relearn, which costs as much as all weights, is worthwhile after a row that left
-// the beliefs as they were: the innovations add up to Squares only if the prior is right.
+// Due reports whether Relearn, which costs as much as all weights, is worthwhile after a row that
+// left the beliefs as they were: the innovations add up to Squares only if the prior is right.
 func (g *Learning) Due() bool { return g.due }
 
-// Relearn must be called when the beliefs were converted to another D, after which they determine known
-// instead of before: D then is By or, with few degrees of freedom, rescaled to the new ν. It returns λ
-// as Learn does.
+// Relearn must be called when the beliefs were converted to another D, after which they determine
+// known instead of before: D then is By or, with few degrees of freedom, rescaled to the new ν. It
+// returns λ as Learn does.
 func (g *Learning) Relearn(before, known int64, least float64) float64 {
 	nu, was := g.freedom(known), g.freedom(before)
 	if !(nu >= 1 && was >= 1) {
@@ -355,8 +355,8 @@ func (g *Learning) Relearn(before, known int64, least float64) float64 {
 // leastBy is the number of degrees of freedom from which D is computed from squares.
 const leastBy = 3
 
-// By returns D from the squares q, Q/ν, but at least least unless D is already lower; with few degrees
-// of freedom it returns D as it is.
+// By returns D from the squares q, Q/ν, but at least least unless D is already lower; with few
+// degrees of freedom it returns D as it is.
 func (g *Learning) By(q float64, known int64, least float64) float64 {
 	nu := g.freedom(known)
 	if d := math.Max(q/nu, math.Min(least, g.dispersion)); nu >= leastBy && d > 0 && d <= maxDispersion {
@@ -371,7 +371,8 @@ func (g *Learning) Information() float64 { return g.info }
 // Rows returns the number of rows, by weight.
 func (g *Learning) Rows() float64 { return g.rows }
 
-// Believed returns the D under which earlier rows count in the beliefs; with Steps, that of the last step.
+// Believed returns the D under which earlier rows count in the beliefs; with Steps, that of the
+// last step.
 func (g *Learning) Believed() float64 { return g.believed }
 
 // Count returns the weight under Believed of a row of weight 1 under D.
@@ -397,9 +398,9 @@ func (g *Learning) ResumeLoose() { g.Drift, g.loose = true, true }
 // Clone returns an independent copy.
 func (g *Learning) Clone() *Learning { c := *g; return &c }
 
-// Merge adds what o learnt since the common start and returns the λ by which the beliefs of g, of o and
-// of the start are converted to the common variance. known are the γ of the three. Call Disagree after
-// merging the beliefs.
+// Merge adds what o learnt since the common start and returns the λ by which the beliefs of g, of o
+// and of the start are converted to the common variance. known are the γ of the three. Call
+// Disagree after merging the beliefs.
 func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	da, db := g.dispersion, o.dispersion
 	a, b := g.freedom(known[0]), o.freedom(known[1])

@@ -128,9 +128,10 @@ func newGrid(step float64, nodes int) grid {
 	return g
 }
 
-// The poles of the logistic function are pi/sqrt(v) prior standard deviations away: the farther, the
-// wider the step for the same error. In log Z, in standard deviations of the mean and relative to the
-// variance that is 1e-12 for coarse below its bound and for fine below 1/2, and 2e-9 for fine at 1.
+// The poles of the logistic function are pi/sqrt(v) prior standard deviations away: the farther,
+// the wider the step for the same error. In log Z, in standard deviations of the mean and relative
+// to the variance that is 1e-12 for coarse below its bound and for fine below 1/2, and 2e-9 for
+// fine at 1.
 const coarseV = 0.25
 
 var (
@@ -213,9 +214,9 @@ func logitTiny(m, v float64) Tilted {
 	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
 }
 
-// logitGrid is for v < 1 and m >= -v/2. The row shifts the distribution by less than one prior standard
-// deviation, so the prior's own grid covers it. With p = 1 - logistic(s) = e^-s/(1 + e^-s) at the nodes
-// ±k, a and b their e^-s and ab = e^-2m, power sums follow from
+// logitGrid is for v < 1 and m >= -v/2. The row shifts the distribution by less than one prior
+// standard deviation, so the prior's own grid covers it. With p = 1 - logistic(s) = e^-s/(1 + e^-s)
+// at the nodes ±k, a and b their e^-s and ab = e^-2m, power sums follow from
 //
 //	sum p = (a+b + 2ab) / (1 + a+b + ab),  product p = ab / (1 + a+b + ab)
 //
@@ -255,9 +256,9 @@ func expDownFrom(m float64) float64 {
 	return special.ExpDown(-m-0.5) * rootE
 }
 
-// logitTail returns E logistic(s) under N(m, v), m <= 0: exp(LogZ) of Moments up to rounding, without
-// derivatives and logarithms. For small v it is a series in v (logitSeries), otherwise the nodes ±k of
-// logitGrid share a division,
+// logitTail returns E logistic(s) under N(m, v), m <= 0: exp(LogZ) of Moments up to rounding,
+// without derivatives and logarithms. For small v it is a series in v (logitSeries), otherwise the
+// nodes ±k of logitGrid share a division,
 //
 //	1/(1+a) + 1/(1+b) = (2 + a+b) / (1 + a+b + ab),  ab = e^-2m for every pair
 func logitTail(m, v float64) float64 {

@@ -76,12 +76,12 @@ func (g gaussian) many(y, weight, s, d1, curv []float64) (sum float64) {
 	return sum
 }
 
-// vectorRows is how many rows are vectorised at once. Also, that many numbers up to 2 are multiplied before
-// their logarithm is taken.
+// vectorRows is how many rows are vectorised at once. Also, that many numbers up to 2 are
+// multiplied before their logarithm is taken.
 const vectorRows = 256
 
-// many does not branch on the response: for random ones half of the predictions would be wrong. Without
-// weights the logarithms of 1 + e^-|s| are computed as one of their product.
+// many does not branch on the response: for random ones half of the predictions would be wrong.
+// Without weights the logarithms of 1 + e^-|s| are computed as one of their product.
 func (logit) many(y, weight, s, d1, curv []float64) (sum float64) {
 	var up, down [vectorRows]float64
 	for len(y) > 0 {

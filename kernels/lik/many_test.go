@@ -72,9 +72,9 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// rounding is how far two ways to log p may be off, relative to it and to the terms that it is the sum
-// of: e^(s - log y) has the rounding of its exponent, |s| + |log y| times its own. About the zero of a slope
-// that is a difference of two exponentials these have the size of the curvature -c.
+// rounding is how far two ways to log p may be off, relative to it and to the terms that it is the
+// sum of: e^(s - log y) has the rounding of its exponent, |s| + |log y| times its own. About the
+// zero of a slope that is a difference of two exponentials these have the size of the curvature -c.
 func rounding(l Likelihood, o Obs, s, c float64) (rel, terms, curvature float64) {
 	const eps = 1e-15
 	rel, curvature = eps*(1+0.25*math.Abs(s)), math.Abs(c)

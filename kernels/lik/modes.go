@@ -149,7 +149,8 @@ func reach(f func(float64) float64, d0, step, limit, drop float64) float64 {
 	return math.Abs(hi)
 }
 
-// hermiteScale is the scale that hermite asks for: half of how far singularities are from the real line.
+// hermiteScale is the scale that hermite asks for: half of how far singularities are from the real
+// line.
 func hermiteScale[S bumpy](sh S, a anchor) float64 {
 	_, most := sh.strip(hermiteRule[1][0] * a.tau)
 	return math.Sqrt(0.5) * most
@@ -230,9 +231,9 @@ func bumps[S bumpy](sh S, a anchor, v, left, right float64, s *sums) {
 	}
 }
 
-// tiltedFree is tilted for a distribution that is not log-concave: the variance may exceed the prior's
-// and beta may be negative. The derivative identities are for rows whose l' and l” are small on the
-// prior's scale everywhere; for others they would cancel.
+// tiltedFree is tilted for a distribution that is not log-concave: the variance may exceed the
+// prior's and beta may be negative. The derivative identities are for rows whose l' and l” are
+// small on the prior's scale everywhere; for others they would cancel.
 func (s sums) tiltedFree(a anchor, v float64) Tilted {
 	inv := 1 / s.mass
 	delta := s.d * inv
@@ -260,8 +261,8 @@ func valleyOf(v, low, high float64, slope func(t float64) (d1, d2 float64)) floa
 	return low
 }
 
-// dropModes is how far below the higher mode the integral extends: it covers what an interval as wide
-// as the prior could add to the variance of a mode as narrow as tau.
+// dropModes is how far below the higher mode the integral extends: it covers what an interval as
+// wide as the prior could add to the variance of a mode as narrow as tau.
 func dropModes(v, tau float64) float64 {
 	return dropPanels + 3*math.Max(0, math.Log(math.Sqrt(v)/tau))
 }

@@ -22,9 +22,9 @@ var negbinomialFamily = family{Info{
 //
 //	p(y|s) = Gamma(y+r)/(Gamma(r) y!) p^y (1-p)^r,  p = mu/(mu+r) = logistic(s - log r)
 //
-// In u = s - log r that is r/(r+y) times the binomial distribution of y successes and r failures, and
-// the moments are the binomial's (logOddsMoments), for real r.
-// Accuracy: logZ 1e-9, mean and variance 1e-8.
+// In u = s - log r that is r/(r+y) times the binomial distribution of y successes and r failures,
+// and the moments are the binomial's (logOddsMoments), for real r. Accuracy: logZ 1e-9, mean and
+// variance 1e-8.
 type negbinomial struct {
 	size, logSize float64
 	rule          *rule
@@ -155,8 +155,8 @@ func negBinomialUpTo(k, shape, g float64) float64 {
 
 // Interval returns quantiles of the predictive distribution of a count, the smallest whose
 // distribution function reaches (1-level)/2 and (1+level)/2. Above 1e15, where the Poisson noise is
-// below 3e-8 of the rate, they are the rounded quantiles of the rate, which is gamma: Infinity if that
-// exceeds the largest number.
+// below 3e-8 of the rate, they are the rounded quantiles of the rate, which is gamma: Infinity if
+// that exceeds the largest number.
 //
 // Cost: some 30 to 60 evaluations of the distribution function per bound.
 func (l negbinomial) Interval(m, v, level float64) (lower, upper float64) {

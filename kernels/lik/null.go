@@ -2,14 +2,15 @@ package lik
 
 import "math"
 
-// nullFitter is a likelihood with another parameter than its mean, whose best value has no closed form.
+// nullFitter is a likelihood with another parameter than its mean, whose best value has no closed
+// form.
 type nullFitter interface {
 	nullLogLik(rows []Obs) (logp float64, ok bool)
 }
 
-// NullLogLik returns the log likelihood of rows under the null model: a common mean and, for a family
-// with a dispersion or a shape, its best value for the rows; the degrees of freedom of studentt stay
-// those of l. ok is false if there is no maximum, as for numbers that are all equal.
+// NullLogLik returns the log likelihood of rows under the null model: a common mean and, for a
+// family with a dispersion or a shape, its best value for the rows; the degrees of freedom of
+// studentt stay those of l. ok is false if there is no maximum, as for numbers that are all equal.
 func NullLogLik(l Likelihood, rows []Obs) (logp float64, ok bool) {
 	if len(rows) == 0 {
 		return 0, false

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// OneStep sums how far responses were from a filter's predictions, in units of variances that the mean
-// determines, and tests whether they vary more than that. A row with mean M, variance S of what the
-// filter did not know of it, and variance c about that, has
+// OneStep sums how far responses were from a filter's predictions, in units of variances that the
+// mean determines, and tests whether they vary more than that. A row with mean M, variance S of
+// what the filter did not know of it, and variance c about that, has
 //
 //	d = (y - M)²/(c + S),  1 on average, of variance 2 + κ, κ the excess kurtosis of the law
 //

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Responses of the law are never said to vary more than it allows, however wide their predictors were,
-// and though the first rows were predicted by a filter that knew nothing; those whose rates vary besides
-// are, also where a few of them are far off all others.
+// Responses of the law are never said to vary more than it allows, however wide their predictors
+// were, and though the first rows were predicted by a filter that knew nothing; those whose rates
+// vary besides are, also where a few of them are far off all others.
 func TestOneStep(t *testing.T) {
 	src := rand.NewPCG(9, 1)
 	rng := rand.New(src)

@@ -15,8 +15,9 @@ import (
 //
 //	g = ∂ log Z/∂ log r = r E[ψ(y+r) - ψ(r) - log(1 + μ/r) + (μ-y)/(r+μ)],  μ = e^s
 //
-// with the expectation over s given y, and moves log r by g/Σi: the natural gradient, with the expected
-// information i of the rows so far, which is as good as maximum likelihood once there are many.
+// with the expectation over s given y, and moves log r by g/Σi: the natural gradient, with the
+// expected information i of the rows so far, which is as good as maximum likelihood once there are
+// many.
 //
 // Without it counts that vary more than their distribution allows look like drifting rates.
 type Overdispersion struct {
@@ -137,11 +138,12 @@ func (d *Overdispersion) slope(y, m, v float64, t Tilted) float64 {
 //
 //	r² (ψ'(r) - E ψ'(y+r)) - r μ/(r+μ) = r ∫₀¹ (-log(1-pt) - pt)/t du,  t = 1 - u^(1/r),  p = μ/(r+μ),
 //
-// at μ = e^m: between 0 for a Poisson distribution and 1. A row whose predictor is uncertain has less,
-// as for the variance of a normal distribution: by (1 + v i)² with the information i = rμ/(r+μ) about s.
+// at μ = e^m: between 0 for a Poisson distribution and 1. A row whose predictor is uncertain has
+// less, as for the variance of a normal distribution: by (1 + v i)² with the information i =
+// rμ/(r+μ) about s.
 //
-// The square of the score has the same expectation at the truth, but far from it is thousands of times
-// larger: a few rows would then make a wrong size seem known.
+// The square of the score has the same expectation at the truth, but far from it is thousands of
+// times larger: a few rows would then make a wrong size seem known.
 func (d *Overdispersion) expected(m, v float64) float64 {
 	r := d.Size()
 	p := 1 / (1 + r*math.Exp(-m))
@@ -187,10 +189,10 @@ func (d *Overdispersion) Note(l Likelihood) string {
 
 // Pearson sums, at known predictors, how much more rows vary than their distribution allows.
 //
-// A rare count has a square of 1/mean: a few such rows make the ratio large by chance, and its standard
-// error so large that it hides all others. Whether the ratio is clearly above 1 is decided by the
-// squares times min(1, variance of the count), to which all rows with counts contribute equally and
-// rare ones hardly anything.
+// A rare count has a square of 1/mean: a few such rows make the ratio large by chance, and its
+// standard error so large that it hides all others. Whether the ratio is clearly above 1 is decided
+// by the squares times min(1, variance of the count), to which all rows with counts contribute
+// equally and rare ones hardly anything.
 type Pearson struct {
 	Squares float64 // of Pearson residuals by weight: the weight, on average
 	Weight  float64
@@ -203,8 +205,8 @@ type Pearson struct {
 }
 
 // PearsonOf returns how rows of l are added to a Pearson; nil for distributions whose mean does not
-// determine the variance, and for binary responses. s is the predictor of o, which may stand for pooled
-// rows, with within from their Pooling.
+// determine the variance, and for binary responses. s is the predictor of o, which may stand for
+// pooled rows, with within from their Pooling.
 func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) {
 	poisson := l.Traits().Equidispersed
 	if !poisson && !l.Traits().Trials {
@@ -265,7 +267,8 @@ func (p *Pearson) Add(o Pearson) {
 	*p = PearsonOfSums(s)
 }
 
-// Note returns OverdispersionNote for the rows, whose mean weights took the given degrees of freedom.
+// Note returns OverdispersionNote for the rows, whose mean weights took the given degrees of
+// freedom.
 func (p *Pearson) Note(l Likelihood, taken float64) string {
 	left := p.Weight - taken
 	if !(left > 0) || !(p.Several > 0) || !(p.Variance > 0) {
@@ -275,22 +278,23 @@ func (p *Pearson) Note(l Likelihood, taken float64) string {
 	return OverdispersionNote(l, "", p.Squares/left, clear, p.Third/math.Pow(p.Variance, 1.5))
 }
 
-// A note is made if responses vary this much more than their distribution allows, which makes intervals
-// a tenth too narrow, by that many standard errors.
+// A note is made if responses vary this much more than their distribution allows, which makes
+// intervals a tenth too narrow, by that many standard errors.
 const (
 	overdispersed = 1.2
 	clearly       = 4
 )
 
-// Overdispersed reports whether responses with this Pearson ratio, which are so many standard errors
-// above what their distribution allows, by a sum of skewness skew, vary more than chance explains. To
-// be as rare as that many of a normal distribution, a skew sum needs more of them (Cornish and Fisher).
+// Overdispersed reports whether responses with this Pearson ratio, which are so many standard
+// errors above what their distribution allows, by a sum of skewness skew, vary more than chance
+// explains. To be as rare as that many of a normal distribution, a skew sum needs more of them
+// (Cornish and Fisher).
 func Overdispersed(ratio, errors, skew float64) bool {
 	return ratio > overdispersed && errors > clearly+(clearly*clearly-1)/6*max(skew, 0) && !math.IsInf(ratio, 1)
 }
 
-// OverdispersionNote returns the sentence about responses of l that are Overdispersed, with of saying
-// what their ratio is of; "" if they are not.
+// OverdispersionNote returns the sentence about responses of l that are Overdispersed, with of
+// saying what their ratio is of; "" if they are not.
 func OverdispersionNote(l Likelihood, of string, ratio, errors, skew float64) string {
 	if !Overdispersed(ratio, errors, skew) {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
-// What a row is expected to say of log r is Fisher's information, here r² Σ_j P(y > j)/(r+j)² - rμ/(r+μ), the
-// sum of r² (ψ'(r) - ψ'(y+r)) by parts.
+// What a row is expected to say of log r is Fisher's information, here r² Σ_j P(y > j)/(r+j)² -
+// rμ/(r+μ), the sum of r² (ψ'(r) - ψ'(y+r)) by parts.
 func TestExpectedInformation(t *testing.T) {
 	for _, r := range []float64{0.011, 0.1, 0.3, 1, 3, 20, 500} {
 		for _, mu := range []float64{0.01, 0.5, 10, 300} {
@@ -29,9 +29,9 @@ func TestExpectedInformation(t *testing.T) {
 	}
 }
 
-// From the size 1, or far beyond, the size of large counts comes to that of maximum likelihood within a
-// quarter of its deviation, which is that of the curvature there. By the squares of the scores a few rows made a
-// wrong size known for good.
+// From the size 1, or far beyond, the size of large counts comes to that of maximum likelihood
+// within a quarter of its deviation, which is that of the curvature there. By the squares of the
+// scores a few rows made a wrong size known for good.
 func TestOverdispersionFarFromStart(t *testing.T) {
 	for _, r := range []float64{0.05, 0.1, 0.5, 3} {
 		for _, start := range []float64{1, 10} {

@@ -189,10 +189,10 @@ func poissonTrapezoid(lambda, v, h float64) (s sums, ok bool) {
 	}, true
 }
 
-// poissonWide is the trapezoid rule for y = 0 under a prior far wider than the wall at w e^s = 1: in u,
-// with x = β sinh(u/β) the distance from there, whose nodes are evenly spaced at the wall and ever
-// farther apart in the prior's tail, 40 or more of them. It returns false if the mode is so far from
-// the wall that they would not resolve the prior there.
+// poissonWide is the trapezoid rule for y = 0 under a prior far wider than the wall at w e^s = 1:
+// in u, with x = β sinh(u/β) the distance from there, whose nodes are evenly spaced at the wall and
+// ever farther apart in the prior's tail, 40 or more of them. It returns false if the mode is so
+// far from the wall that they would not resolve the prior there.
 func poissonWide(lambda, logLambda, v, tau float64) (s sums, ok bool) {
 	const beta, h = 8, 0.28 // curvatures at the wall are of order 1/v
 	u0 := math.Asinh(logLambda / beta)

@@ -8,7 +8,8 @@ import (
 )
 
 // No event under a prior far wider than the wall that it sets: nodes in a stretched variable
-// against a plain sum of midpoints with the tail in closed form, and against the panels that it stands for.
+// against a plain sum of midpoints with the tail in closed form, and against the panels that it
+// stands for.
 func TestPoissonWide(t *testing.T) {
 	taken := 0
 	for _, v := range []float64{30, 100, 400, 1e3, 1e5, 1e8} {
@@ -46,7 +47,8 @@ func TestPoissonWide(t *testing.T) {
 				mean /= z
 				variance := square/z - mean*mean
 				logZ := math.Log(z / math.Sqrt(2*math.Pi*v))
-				// The plain sum, of midpoints, has an error of its step squared at its end: below 1e-6.
+				// The plain sum, of midpoints, has an error of its step squared at its end: below
+				// 1e-6.
 				if math.Abs(got.LogZ-logZ) > 1e-6 || math.Abs(got.Alpha*v-mean) > 1e-6*sd || math.Abs(got.Ratio-variance/v) > 1e-6*(1+variance/v) {
 					t.Errorf("w %v, m %v, v %v: log Z %v, mean %v, variance %v; a plain sum %v, %v, %v", w, m, v, got.LogZ, got.Alpha*v, got.Ratio*v, logZ, mean, variance)
 				}

@@ -96,7 +96,8 @@ func (p *Pool) mean(o Obs) {
 	p.Spread += o.Weight * d * (o.Y - p.Mean)
 }
 
-// ratio is mean for responses that vary in proportion to their mean: log(mean/y) adds up as squares do.
+// ratio is mean for responses that vary in proportion to their mean: log(mean/y) adds up as squares
+// do.
 func (p *Pool) ratio(o Obs, offset float64) {
 	p.Rows++
 	if o.Weight == 0 {
@@ -174,8 +175,8 @@ func twoNormals(p *Pool) ([]Obs, float64, float64) {
 	return []Obs{{Y: p.Mean - d, Weight: p.Weight / 2}, {Y: p.Mean + d, Weight: p.Weight / 2}}, 0, 0
 }
 
-// twoRatios returns two responses of half the weight each, y e^-x and y e^x: their arithmetic mean is
-// y cosh(x), their geometric mean y.
+// twoRatios returns two responses of half the weight each, y e^-x and y e^x: their arithmetic mean
+// is y cosh(x), their geometric mean y.
 func twoRatios(p *Pool) ([]Obs, float64, float64) {
 	if !(p.Spread > 0) {
 		return []Obs{{Y: max(p.Mean, math.SmallestNonzeroFloat64), Weight: p.Weight}}, 0, p.Log

@@ -7,7 +7,8 @@ import (
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
-// Roots of rising functions, flat, steep and with a jump, from guesses near and far; and in few steps.
+// Roots of rising functions, flat, steep and with a jump, from guesses near and far; and in few
+// steps.
 func TestQuantile(t *testing.T) {
 	for _, f := range []struct {
 		name string

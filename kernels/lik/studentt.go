@@ -207,8 +207,8 @@ func (s studentShape) wide(d float64) float64 {
 	return math.Min(math.Max(s.core, 0.6*math.Abs(r)), s.narrow*math.Sqrt(s.scale2+r*r))
 }
 
-// strip: at r - ib the modulus of q is at least S + r² - b², and -log(1 - b²/S) is below 1.4 b²/S for
-// b² up to S/2.
+// strip: at r - ib the modulus of q is at least S + r² - b², and -log(1 - b²/S) is below 1.4 b²/S
+// for b² up to S/2.
 func (s studentShape) strip(float64) (bend, most float64) {
 	return 2.8 * s.k / s.scale2, s.core * math.Sqrt(0.5)
 }

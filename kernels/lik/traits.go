@@ -30,7 +30,8 @@ type Traits struct {
 // quadratureWork is the approximate number of operations of Moments by quadrature: 5 µs.
 const quadratureWork = 2e4
 
-// MomentsWork returns the approximate number of operations of Moments for a row, about 4 per nanosecond.
+// MomentsWork returns the approximate number of operations of Moments for a row, about 4 per
+// nanosecond.
 func MomentsWork(l Likelihood, weighted bool) float64 {
 	t := l.Traits()
 	if t.Work == 0 || weighted && !t.Gaussian && !t.Equidispersed {

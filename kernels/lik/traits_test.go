@@ -70,7 +70,8 @@ func TestTraits(t *testing.T) {
 			if two := l.Check(Obs{Y: 2, Weight: 1, Trials: 1}) != nil && l.Check(Obs{Y: 0.5, Weight: 1, Trials: 1}) != nil; r.Binary && !two || r.Trials != (l.Check(Obs{Y: 1, Weight: 1}) != nil) {
 				t.Errorf("%s: binary %v, trials %v", what, r.Binary, r.Trials)
 			}
-			// on the side of growth the derivatives or the response grow by e in a step of 1, far out
+			// on the side of growth the derivatives or the response grow by e in a step of 1, far
+			// out
 			for _, side := range []float64{1, -1} {
 				most := 0.0
 				for _, o := range rows {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Beliefs as vague as 1e300, where the search for the mode starts at v l'(m): every law
-// answers at once, also for responses of 1e308, up to 1e60 with a proper result (beyond, products overflow and the
-// row is refused).
+// Beliefs as vague as 1e300, where the search for the mode starts at v l'(m): every law answers at
+// once, also for responses of 1e308, up to 1e60 with a proper result (beyond, products overflow and
+// the row is refused).
 func TestVague(t *testing.T) {
 	for _, f := range Families() {
 		for _, link := range f.Links {

@@ -164,10 +164,10 @@ func solve(p *kernels.Problem) (*Result, error) {
 // Rows predicted worse by as many nats each, and in all, are reported.
 const lostEach, lostInAll = 0.02, 2
 
-// meanWorseNote returns a note if the mean weights predict the rows worse than the low-rank likelihood,
-// which saw UUᵀx of a row x. With a single prior variance the learnt weights lie in U, and both are
-// the same. With several they do not: the information of a direction goes to its columns of largest
-// variance. It leaves s with the likelihood of another point.
+// meanWorseNote returns a note if the mean weights predict the rows worse than the low-rank
+// likelihood, which saw UUᵀx of a row x. With a single prior variance the learnt weights lie in U,
+// and both are the same. With several they do not: the information of a direction goes to its
+// columns of largest variance. It leaves s with the likelihood of another point.
 func meanWorseNote(r *Reduced, s *solver, mean []float64) string {
 	p, at, n := r.of, &s.next, 0.0
 	for i := range p.N {

@@ -23,10 +23,10 @@ import (
 //
 //	W = orth(Xᵀ X Ω),   q times W = orth(Xᵀ X W),   WᵀXᵀX W = R diag(S²) Rᵀ,   U = W R,
 //
-// and each later one is a Newton step in the remaining coordinates: it sums value, slope and curvature
-// of the log likelihood at a point. A pass starts from the merged state of the previous pass, its
-// Before; passes over parts of the rows that start from the same state merge to the pass over all of
-// them, for any parts in any order, up to rounding.
+// and each later one is a Newton step in the remaining coordinates: it sums value, slope and
+// curvature of the log likelihood at a point. A pass starts from the merged state of the previous
+// pass, its Before; passes over parts of the rows that start from the same state merge to the pass
+// over all of them, for any parts in any order, up to rounding.
 //
 // The result is that of Fit with the rows kept, up to rounding errors, which squared singular values
 // double: directions below 1e-7 of the largest singular value are left out.
@@ -404,8 +404,8 @@ func (s *Pass) checkColumns(of *kernels.Schema) error {
 	return nil
 }
 
-// project sets the entries of a row in the columns of the problem and its coordinates, and returns the
-// predictor at the prior mean.
+// project sets the entries of a row in the columns of the problem and its coordinates, and returns
+// the predictor at the prior mean.
 func (s *Pass) project(fs []uint32, xs []float64) (base float64) {
 	w, c := &s.work, &s.scale
 	w.fs, w.xs = append(w.fs[:0], fs...), w.xs[:0]
@@ -447,7 +447,8 @@ func (s *Pass) project(fs []uint32, xs []float64) (base float64) {
 	return base
 }
 
-// addLikelihood adds the likelihood of a response at a predictor, and its derivatives in the coordinates.
+// addLikelihood adds the likelihood of a response at a predictor, and its derivatives in the
+// coordinates.
 func (s *Pass) addLikelihood(o lik.Obs, eta float64) {
 	logp, d1, d2 := s.scale.lik.LogLik(o, eta)
 	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
@@ -462,9 +463,9 @@ func (s *Pass) addLikelihood(o lik.Obs, eta float64) {
 	}
 }
 
-// Merge adds the rows of src, a pass of the same stage; src is not changed. Errors: a pass of another
-// model, from another state, or with columns of another kind; the cause of ctx, which leaves s
-// partly merged.
+// Merge adds the rows of src, a pass of the same stage; src is not changed. Errors: a pass of
+// another model, from another state, or with columns of another kind; the cause of ctx, which
+// leaves s partly merged.
 func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -512,8 +513,8 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	return nil
 }
 
-// manyNames is the number of names from which merging must not block the caller: a million take tenths
-// of a second.
+// manyNames is the number of names from which merging must not block the caller: a million take
+// tenths of a second.
 const manyNames = 1 << 17
 
 // equal reports whether a and b have the same entries; s may end it.

@@ -165,8 +165,8 @@ func (r *Reduced) moveTo(d *Pass, u []float64) {
 	dense.GemvT(d.at, r.T, u)
 }
 
-// start sets the point of d to the prior mean or, with a log link, to where the intercept alone gives
-// the mean response.
+// start sets the point of d to the prior mean or, with a log link, to where the intercept alone
+// gives the mean response.
 func (p *passProblem) start(d *Pass) error {
 	r, err := p.reduced(d)
 	if err != nil {
@@ -305,13 +305,12 @@ func (p *passProblem) onward(d *Pass) error {
 	return nil
 }
 
-// Solve returns the fit after the step of the pass, under model m, whose options must be those of the
-// passes: the prior while directions are sought. It has converged, and is the fit with the rows kept,
-// if the point was within tol (1e-6) standard deviations of the mode. Its status has no bound on the
-// mean, which requires the rows (Fit). distance is that to the mode, by the curvature; NaN if there is
-// none yet.
-// Errors: a model that differs from that of the pass, a point where the likelihood is not finite;
-// the cause of ctx if it is cancelled.
+// Solve returns the fit after the step of the pass, under model m, whose options must be those of
+// the passes: the prior while directions are sought. It has converged, and is the fit with the rows
+// kept, if the point was within tol (1e-6) standard deviations of the mode. Its status has no bound
+// on the mean, which requires the rows (Fit). distance is that to the mode, by the curvature; NaN
+// if there is none yet. Errors: a model that differs from that of the pass, a point where the
+// likelihood is not finite; the cause of ctx if it is cancelled.
 func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, distance float64, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)

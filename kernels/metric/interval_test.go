@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// The interval of a share is that of R's qbeta; that of an area under the curve has the standard error
-// of Hanley and McNeil's 51 normal and 58 abnormal images (0.893, 0.032).
+// The interval of a share is that of R's qbeta; that of an area under the curve has the standard
+// error of Hanley and McNeil's 51 normal and 58 abnormal images (0.893, 0.032).
 func TestIntervals(t *testing.T) {
 	for _, c := range []struct{ k, n, lower, upper float64 }{
 		{0, 10, 0, 0.2171963}, {5, 10, 0.2235287, 0.7764713}, {10, 10, 1 - 0.2171963, 1},

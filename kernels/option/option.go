@@ -396,8 +396,9 @@ func (s *Settings) checkDrift() error {
 	return nil
 }
 
-// Unused reports a number, word or truth value that was set although the options all lack it, so that
-// the method would ignore it. It is for settings made by Go programs; Decode reports this itself.
+// Unused reports a number, word or truth value that was set although the options all lack it, so
+// that the method would ignore it. It is for settings made by Go programs; Decode reports this
+// itself.
 func (all Specs) Unused(s *Settings) error {
 	keys := all.Keys()
 	for _, p := range list {

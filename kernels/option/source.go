@@ -15,9 +15,9 @@ type Source interface {
 	Scalar() any
 	// Type is its type in the user's words.
 	Type() string
-	// Decode reads a non-scalar value into a *[]Entry, *[]Setting, *[]kernels.Belief, **kernels.Fit,
-	// *[]byte, *Class, *[][]float64 or *[][]string. Its error Is ErrType if the value does not have that
-	// form.
+	// Decode reads a non-scalar value into a *[]Entry, *[]Setting, *[]kernels.Belief,
+	// **kernels.Fit, *[]byte, *Class, *[][]float64 or *[][]string. Its error Is ErrType if the
+	// value does not have that form.
 	Decode(to any) error
 }
 

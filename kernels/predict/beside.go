@@ -83,13 +83,15 @@ func (b LearntParameters) conditional(l lik.Likelihood, n Influence, v float64, 
 	return min(v, a/(1+n.Curvature*a)), nil
 }
 
-// A cavity is due to the row alone if its variance is at least wideCavity of that with new levels, and
-// its standard deviation more than wideScale scales of the likelihood, as for separated responses.
+// A cavity is due to the row alone if its variance is at least wideCavity of that with new levels,
+// and its standard deviation more than wideScale scales of the likelihood, as for separated
+// responses.
 const wideCavity, wideScale = 0.5, 4.0
 
-// withNewLevels is out, the row of o left out by its moments, if other rows inform about its levels. If not,
-// a posterior averaged over variances has learnt the levels from the row itself, however wide they
-// are: they are then treated as new, as they are to the other rows, and Reach warns of the row.
+// withNewLevels is out, the row of o left out by its moments, if other rows inform about its
+// levels. If not, a posterior averaged over variances has learnt the levels from the row itself,
+// however wide they are: they are then treated as new, as they are to the other rows, and Reach
+// warns of the row.
 func (b LearntParameters) withNewLevels(l lik.Likelihood, o lik.Obs, out LeftOut, anew func() (m, v float64, err error)) (LeftOut, error) {
 	wide := wideScale * l.Traits().Scale
 	if _, ok := l.(lik.Dispersed); ok || !b.Varied || anew == nil || !(out.Variance > wide*wide) {
@@ -148,10 +150,11 @@ func (b LearntParameters) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) 
 	return l.Moments(o, m, v).LogZ
 }
 
-// Penalty is the variance of the log density of a response over the weights and what else was learnt:
-// for gaussian responses the dispersion, with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e = y - m
-// the variance of ½ log u - ½ (√u e - √h z)², for others the shape. over returns the mean and variance
-// of the log density under a likelihood, the predictor being N(m, v). false if nothing else is learnt.
+// Penalty is the variance of the log density of a response over the weights and what else was
+// learnt: for gaussian responses the dispersion, with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e
+// = y - m the variance of ½ log u - ½ (√u e - √h z)², for others the shape. over returns the mean
+// and variance of the log density under a likelihood, the predictor being N(m, v). false if nothing
+// else is learnt.
 func (b LearntParameters) Penalty(l lik.Likelihood, o lik.Obs, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) (float64, bool) {
 	if _, ok := b.shaped(l); ok {
 		p := b.shapedPenalty(l, m, v, over)
@@ -180,9 +183,9 @@ func (b LearntParameters) NotAveraged(l lik.Likelihood) bool {
 	return ok && !l.Traits().Gaussian && (b.Freedom > 0 || b.Shape > 0)
 }
 
-// parameterShift is how far the row of o moves a learnt dispersion or shape, to first order: the slope of
-// log p(y | m) in its logarithm times its variance, or the resulting change of log p(y | m), that
-// product times the slope, if it is larger.
+// parameterShift is how far the row of o moves a learnt dispersion or shape, to first order: the
+// slope of log p(y | m) in its logarithm times its variance, or the resulting change of log p(y |
+// m), that product times the slope, if it is larger.
 func (b LearntParameters) parameterShift(l lik.Likelihood, o lik.Obs, m float64) float64 {
 	d, ok := l.(lik.Dispersed)
 	if !ok {

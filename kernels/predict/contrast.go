@@ -345,8 +345,8 @@ func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 // clamped is x within the range that matters.
 func clamped(x float64) float64 { return min(max(x, -8), 8) }
 
-// extremum is a point between lo and hi, both clearly on one side of 0, where x is closer to 0: x falls
-// at one end and rises at the other, and its extremum is sought by bisection.
+// extremum is a point between lo and hi, both clearly on one side of 0, where x is closer to 0: x
+// falls at one end and rises at the other, and its extremum is sought by bisection.
 func (c *curve) extremum(lo, hi onCurve, side, sure float64) (onCurve, bool) {
 	if !(side*c.slope(lo) < 0 && side*c.slope(hi) > 0) {
 		return onCurve{}, false

@@ -147,7 +147,8 @@ func TestExponentials(t *testing.T) {
 	}
 	for _, m := range []float64{1, 1e-3, 1e-9} {
 		for _, v := range []float64{0, 1e-4 * m * m, m * m} {
-			// s_b ~ N(0.3, 0.5), s_a = s_b + d with d ~ N(m, v) of its own: E f(s_b) and E f(d) apart
+			// s_b ~ N(0.3, 0.5), s_a = s_b + d with d ~ N(m, v) of its own: E f(s_b) and E f(d)
+			// apart
 			e := responses(l, m, v, 0.3+m, 0.5+v, 0.3, 0.5, 0.9)
 			grow := m + 0.5*v
 			rise := math.Expm1(grow)

@@ -97,10 +97,10 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Learn
 	return beside.reshaped(l, o, out), nil
 }
 
-// Averaged adjusts out for a fit that predicts responses from a Gaussian other than the posterior N(m, v)
-// of the predictor (kernels.PredictiveScale): one for weights of a common scale, which the row has
-// informed too. Reach is at least the row's share of the posterior's precision. Errors: those of
-// InfluenceOf.
+// Averaged adjusts out for a fit that predicts responses from a Gaussian other than the posterior
+// N(m, v) of the predictor (kernels.PredictiveScale): one for weights of a common scale, which the
+// row has informed too. Reach is at least the row's share of the posterior's precision. Errors:
+// those of InfluenceOf.
 func (out LeftOut) Averaged(l lik.Likelihood, o lik.Obs, m, v float64) (LeftOut, error) {
 	f, err := InfluenceOf(l, o, m, v)
 	if err != nil {

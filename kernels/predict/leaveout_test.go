@@ -183,8 +183,8 @@ func TestPairIsLeftOut(t *testing.T) {
 	}
 }
 
-// How far a row's density can be trusted does not depend on the unit of its response, where the link is the
-// logarithm either.
+// How far a row's density can be trusted does not depend on the unit of its response, where the
+// link is the logarithm either.
 func TestReachUnits(t *testing.T) {
 	reach := func(unit float64) float64 {
 		l, err := lik.New("gaussian", "log", lik.Params{Dispersion: 0.04 * unit * unit})

@@ -62,11 +62,10 @@ func (n *Names) Belief(id uint32) int {
 	return -1
 }
 
-// Row is a batch of one row of named features, with the intercept added if the fit has one; names may
-// repeat, and their values add up. NaN is a missing number (Entries), ignored for hashed features. It is
-// valid until the next Row.
-// Errors: lengths that differ, an intercept of 1 beside the row's own (kernels.ErrIntercept), too many
-// features for the dictionary.
+// Row is a batch of one row of named features, with the intercept added if the fit has one; names
+// may repeat, and their values add up. NaN is a missing number (Entries), ignored for hashed
+// features. It is valid until the next Row. Errors: lengths that differ, an intercept of 1 beside
+// the row's own (kernels.ErrIntercept), too many features for the dictionary.
 func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
 	if len(names) != len(values) {
 		return nil, fmt.Errorf("%d names and %d values; allowed: as many of both", len(names), len(values))

@@ -239,7 +239,8 @@ func (s *Scorer) belief(id uint32) (kernels.Weight, int) {
 }
 
 // unseen is the prior of feature id, which has no belief under an arrowhead covariance: for a level
-// of a column with a level mean, its deviation from weight j of the block, with that mean; else w, -1.
+// of a column with a level mean, its deviation from weight j of the block, with that mean; else w,
+// -1.
 func (s *Scorer) unseen(id uint32, w kernels.Weight) (kernels.Weight, int) {
 	c := &s.Fit.Covariance
 	k := c.UnseenLevel(string(s.dict.Name(id)), len(s.Fit.Beliefs), func(k int) string { return s.Fit.Beliefs[k].Feature })

@@ -524,8 +524,9 @@ func TestWidePredictor(t *testing.T) {
 	}
 }
 
-// The factors that a fit keeps are those of the Gaussian that responses are told from: the same as of a fit with the
-// beliefs scaled, unseen features and offsets included, and drawn from that. The posterior stays.
+// The factors that a fit keeps are those of the Gaussian that responses are told from: the same as
+// of a fit with the beliefs scaled, unseen features and offsets included, and drawn from that. The
+// posterior stays.
 func TestPredictiveScale(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 6))
 	for _, form := range []gauss.Form{gauss.Diagonal, gauss.Full} {

@@ -218,9 +218,10 @@ func (b LearntParameters) shapedPenalty(l lik.Likelihood, m, v float64, over fun
 	return within/total + math.Max(two/total-one*one, 0)
 }
 
-// reshaped takes the row of o, of weight up to 1, out of a learnt shape too; out is the row left out of
-// its predictor. The posterior of log shape t given all rows is that of the others times the density
-// Z(t) of the response given them and the shape, and must have the fit's mode and standard deviation:
+// reshaped takes the row of o, of weight up to 1, out of a learnt shape too; out is the row left
+// out of its predictor. The posterior of log shape t given all rows is that of the others times the
+// density Z(t) of the response given them and the shape, and must have the fit's mode and standard
+// deviation:
 //
 //	p(y | others) = ∫ Z π dt,  π Z^w ≈ the posterior of t
 //

@@ -365,8 +365,8 @@ func (e *Encoder) nested(c Column, what string) (bool, error) {
 	return ok, err
 }
 
-// hasNamedFeatures reports whether c has several features per row under their own names; known says that a fit
-// has learnt it so, which decides if its type does not.
+// hasNamedFeatures reports whether c has several features per row under their own names; known says
+// that a fit has learnt it so, which decides if its type does not.
 func hasNamedFeatures(c Column, known bool) bool {
 	switch c.Kind() {
 	case Map:

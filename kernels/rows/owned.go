@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// reservedNames are the names of the features of columns, which keys of a map or a list in the same rows
-// must not have: the two would be one feature.
+// reservedNames are the names of the features of columns, which keys of a map or a list in the same
+// rows must not have: the two would be one feature.
 type reservedNames struct {
 	of     map[kernels.Text]string // the column, by the name of its number or of its missing-value indicator
 	ints   map[int64]string        // those of them that are whole numbers

@@ -358,7 +358,8 @@ func kindWords(kind string) string {
 	return "a number"
 }
 
-// otherKind is the error for a column not of the kind that the fit has learnt; nil if that is unknown.
+// otherKind is the error for a column not of the kind that the fit has learnt; nil if that is
+// unknown.
 func (e *Encoder) otherKind(known *kernels.FitColumn, c Column) error {
 	if known == nil {
 		return nil
@@ -423,8 +424,8 @@ func (e *Encoder) indicates(t *term) bool {
 // scores reports whether rows are read for a fit that records columns, and does not learn from them.
 func (e *Encoder) scores() bool { return e.as.known != nil && !e.as.learns }
 
-// replacement is the replacement of a missing number in t, an interaction of levels and numbers: NaN if
-// the fit that scores the row replaces it; false for none.
+// replacement is the replacement of a missing number in t, an interaction of levels and numbers:
+// NaN if the fit that scores the row replaces it; false for none.
 func (e *Encoder) replacement(t *term) (x float64, ok bool) {
 	switch {
 	case e.as.missing != "indicator" || !t.mixed():

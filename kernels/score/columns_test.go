@@ -212,8 +212,8 @@ func TestUpdaterColumns(t *testing.T) {
 	}
 }
 
-// An interaction of levels and numbers has no feature for rows without a value: a row says that it lacks one, and
-// neither a Snapshot nor an Updater takes that for a weight.
+// An interaction of levels and numbers has no feature for rows without a value: a row says that it
+// lacks one, and neither a Snapshot nor an Updater takes that for a weight.
 func TestMixedColumns(t *testing.T) {
 	nan := math.NaN()
 	weight := kernels.Weight{Mean: 0.5, Variance: 0.25}
@@ -261,8 +261,8 @@ func TestMixedColumns(t *testing.T) {
 	}
 }
 
-// Where a map or list of features was beside the columns a name that the fit has not met is one of these, under its
-// prior, as in SQL; else it is of another column, and left out.
+// Where a map or list of features was beside the columns a name that the fit has not met is one of
+// these, under its prior, as in SQL; else it is of another column, and left out.
 func TestFeaturesBesideColumns(t *testing.T) {
 	nan := math.NaN()
 	weight := kernels.Weight{Mean: 0.5, Variance: 0.25}
@@ -286,7 +286,8 @@ func TestFeaturesBesideColumns(t *testing.T) {
 	}
 }
 
-// Under hash_bits a value that was missing in rows learnt without it counts for nothing, and so do other columns.
+// Under hash_bits a value that was missing in rows learnt without it counts for nothing, and so do
+// other columns.
 func TestHashedColumns(t *testing.T) {
 	const bits = 20
 	nan := math.NaN()
@@ -330,8 +331,8 @@ func TestHashedColumns(t *testing.T) {
 	}
 }
 
-// Where the numbers of interactions were centred one that is missing is its mean, and a level that is missing one
-// never seen: by rows of names as by the columns of SQL.
+// Where the numbers of interactions were centred one that is missing is its mean, and a level that
+// is missing one never seen: by rows of names as by the columns of SQL.
 func TestMixedCentred(t *testing.T) {
 	nan := math.NaN()
 	w := func(mean float64) kernels.Weight { return kernels.Weight{Mean: mean, Variance: 0.25} }
@@ -374,8 +375,9 @@ func TestMixedCentred(t *testing.T) {
 	}
 }
 
-// A number that a row to learn from lacks is in interactions what stands for it in its own column, the mean so far: the
-// update is that of names alone with these values and the features that say what is missing.
+// A number that a row to learn from lacks is in interactions what stands for it in its own column,
+// the mean so far: the update is that of names alone with these values and the features that say
+// what is missing.
 func TestGapsLearnt(t *testing.T) {
 	nan := math.NaN()
 	w := func(mean float64) kernels.Weight { return kernels.Weight{Mean: mean, Variance: 0.25} }

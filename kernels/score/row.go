@@ -42,10 +42,10 @@ func (r *Row) value(k int) float64 {
 
 // Predict is the expected response of a row.
 //
-// Cost: O(k) for k features under a diagonal covariance, O(k p) full, O(k rank) low
-// rank; no allocation once the buffers of wide rows and joint covariances are there.
-// Errors: different numbers of names and values; an intercept of 1; columns that the fit remembers and
-// the row lacks or has in another kind; a predictor that is not finite; an unknown kind of prediction.
+// Cost: O(k) for k features under a diagonal covariance, O(k p) full, O(k rank) low rank; no
+// allocation once the buffers of wide rows and joint covariances are there. Errors: different
+// numbers of names and values; an intercept of 1; columns that the fit remembers and the row lacks
+// or has in another kind; a predictor that is not finite; an unknown kind of prediction.
 func (s *Snapshot) Predict(r Row, kind predict.Kind) (float64, error) {
 	if err := kind.Check(); err != nil {
 		return 0, err

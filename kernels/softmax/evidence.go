@@ -86,8 +86,9 @@ func (h *learner) Keep() {
 	}
 }
 
-// atMode reports whether the search in row space ended where a equals the residuals, as at the mode. Under
-// very wide priors a point of the same height, up to rounding, need not have the curvature of the mode.
+// atMode reports whether the search in row space ended where a equals the residuals, as at the
+// mode. Under very wide priors a point of the same height, up to rounding, need not have the
+// curvature of the mode.
 func (h *learner) atMode() bool {
 	s := h.search
 	if s.space != rowSpace {
@@ -151,8 +152,8 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 	return g, scale, nil
 }
 
-// logDetGradient sets u_ia to the derivative of log |I + Σ0 H| in η_ia. With Q the derivative in the W of the
-// row, W = ω(diag(π) - ππᵀ),
+// logDetGradient sets u_ia to the derivative of log |I + Σ0 H| in η_ia. With Q the derivative in
+// the W of the row, W = ω(diag(π) - ππᵀ),
 //
 //	u_a = ω π_a [(Q_aa - Σ_b π_b Q_bb) - 2 ((Qπ)_a - πᵀQπ)]
 //

@@ -27,8 +27,8 @@ const (
 	pointSteps = 12
 )
 
-// integrate finds the posterior of the prior variances near theta and leaves the learner at its mode,
-// which it returns. around is nil if it is not found: the learner then stays at theta.
+// integrate finds the posterior of the prior variances near theta and leaves the learner at its
+// mode, which it returns. around is nil if it is not found: the learner then stays at theta.
 func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64, err error) {
 	s, o := h.search, &h.x.Options
 	one := h.work()

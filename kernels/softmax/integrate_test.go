@@ -33,9 +33,9 @@ func hyper(rng *rand.Rand, n int, effect float64) (o data) {
 	return o
 }
 
-// Weights averaged over the prior variance are near the exact posterior of both: a sum over the variance,
-// the weights under each one by importance sampling. Where the evidence is highest at 0 its maximum knows
-// them as 0.
+// Weights averaged over the prior variance are near the exact posterior of both: a sum over the
+// variance, the weights under each one by importance sampling. Where the evidence is highest at 0
+// its maximum knows them as 0.
 func TestIntegrate(t *testing.T) {
 	draws := 8000
 	if testing.Short() {
@@ -84,7 +84,8 @@ func TestIntegrate(t *testing.T) {
 			sd := math.Sqrt(square[j]/total - mu*mu)
 			off, r := math.Abs(b.Mean-mu)/sd, math.Sqrt(b.Variance)/sd
 			most, worst = max(most, off), max(worst, math.Abs(r-1))
-			// Laplace's evidence of the variance, and the deviations of the nearest Gaussian, are theirs.
+			// Laplace's evidence of the variance, and the deviations of the nearest Gaussian, are
+			// theirs.
 			if off > 0.1 || r < 0.93 || r > 1.07 {
 				t.Errorf("%s: %s has mean %.4f and deviation %.4f, the exact posterior %.4f and %.4f", c.what, b.Feature, b.Mean, math.Sqrt(b.Variance), mu, sd)
 			}
@@ -102,8 +103,8 @@ func TestIntegrate(t *testing.T) {
 	}
 }
 
-// Of classes that are separated the mixture's moments alone would draw predictions to one over the number of
-// classes: by the factors beside them they are those of the mixture.
+// Of classes that are separated the mixture's moments alone would draw predictions to one over the
+// number of classes: by the factors beside them they are those of the mixture.
 func TestIntegrateSeparated(t *testing.T) {
 	d := separated(rand.New(rand.NewPCG(2, 4)), 40, 8, 3, 0)
 	m := model(kernels.Options{AutoPrior: true, Integrate: true})

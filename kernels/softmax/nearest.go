@@ -203,9 +203,9 @@ func rootOf(k *dense.Matrix) (l, inv *dense.Matrix) {
 	return l, inv
 }
 
-// step moves along the natural gradient, halved until the bound rises: moved is its length in standard
-// deviations, 0 if no step raises it. From a mode under a wide prior, where the likelihood is flat, the
-// first step is some thousand standard deviations long.
+// step moves along the natural gradient, halved until the bound rises: moved is its length in
+// standard deviations, 0 if no step raises it. From a mode under a wide prior, where the likelihood
+// is flat, the first step is some thousand standard deviations long.
 func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain float64, err error) {
 	const least, last = 1.0 / 64, 0x1p-40
 	was, h, resid, curve, mix := x.at, x.h, x.resid, x.curve, x.mix
@@ -444,8 +444,8 @@ func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
 }
 
 // pointsOf returns points that each stand for themselves and their negatives, in dim dimensions: an
-// additive recurrence by powers of the root of x^(dim+1) = x + 1, through the normal quantile function,
-// transformed linearly to covariance I.
+// additive recurrence by powers of the root of x^(dim+1) = x + 1, through the normal quantile
+// function, transformed linearly to covariance I.
 //
 // Source: [roberts2018].
 func pointsOf(dim int) *dense.Matrix {

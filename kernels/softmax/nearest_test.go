@@ -353,8 +353,8 @@ func TestNearestInRows(t *testing.T) {
 	}
 }
 
-// Under a prior so wide that the mode's Gaussian reaches thousands of deviations to where the rows allow no weights
-// the bound is about that of narrower priors.
+// Under a prior so wide that the mode's Gaussian reaches thousands of deviations to where the rows
+// allow no weights the bound is about that of narrower priors.
 func TestNearestFromFar(t *testing.T) {
 	d := separated(rand.New(rand.NewPCG(0, 4)), 12, 5, 3, 0)
 	for v := 1e2; v <= 1e7; v *= 10 {

@@ -50,7 +50,8 @@ type search struct {
 	pd, dd    float64 // slope and curvature of ½ zᵀz along dz
 }
 
-// point is the likelihood at a predictor: probabilities and residuals, multiplied by the row's weight.
+// point is the likelihood at a predictor: probabilities and residuals, multiplied by the row's
+// weight.
 type point struct {
 	eta, prob, resid *dense.Matrix
 	rest             []float64 // ω times the probability of the pinned class
@@ -331,9 +332,9 @@ func (s *search) hessian(h *dense.Matrix) {
 	}
 }
 
-// hessianByWeights is hessian if there are more classes than weights of each: its entries for weights j
-// and k of all pairs of classes are -Πᵀ diag(x_j x_k / ω) Π, Π the weighted probabilities, plus
-// Πᵀ (x_j x_k) on the diagonal.
+// hessianByWeights is hessian if there are more classes than weights of each: its entries for
+// weights j and k of all pairs of classes are -Πᵀ diag(x_j x_k / ω) Π, Π the weighted
+// probabilities, plus Πᵀ (x_j x_k) on the diagonal.
 func (s *search) hessianByWeights(h *dense.Matrix) {
 	x := s.Dense()
 	prob := s.now.prob

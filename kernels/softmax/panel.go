@@ -3,7 +3,8 @@ package softmax
 import "github.com/bglm/bglm/kernels/dense"
 
 const (
-	// panelRows is how many rows are multiplied by a root at once, so that it is read from memory once for all.
+	// panelRows is how many rows are multiplied by a root at once, so that it is read from memory
+	// once for all.
 	panelRows = 64
 	// panelShare is the density of entries from which a dense panel is faster.
 	panelShare = 0.1
@@ -18,8 +19,8 @@ type panel struct {
 	p int
 }
 
-// newPanel returns a panel for products with root; triangular means that its rows of class b end with
-// column (b + 1) p.
+// newPanel returns a panel for products with root; triangular means that its rows of class b end
+// with column (b + 1) p.
 func (s *search) newPanel(root *dense.Matrix, triangular bool) *panel {
 	q := &panel{p: s.p}
 	rows := min(panelRows, s.n)

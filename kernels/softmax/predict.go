@@ -35,10 +35,9 @@ type Scorer struct {
 	mix  mixer
 }
 
-// NewScorer prepares a softmax fit, which is kept and must not change. A fit without a row that has a
-// class has no classes, and no probabilities.
-// Errors: a fit of another family, beliefs or a covariance that are not valid, classes with different
-// features.
+// NewScorer prepares a softmax fit, which is kept and must not change. A fit without a row that has
+// a class has no classes, and no probabilities. Errors: a fit of another family, beliefs or a
+// covariance that are not valid, classes with different features.
 func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if f == nil {
 		return nil, kernels.ErrNoFit
@@ -178,7 +177,8 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 	return nil
 }
 
-// rescale applies the predictive scale to the predictors of all classes of some rows, with the given offsets.
+// rescale applies the predictive scale to the predictors of all classes of some rows, with the
+// given offsets.
 func (s *Scorer) rescale(mean, cov []float64, offsets ...float64) {
 	if s.predictive.Plain() {
 		return
@@ -386,9 +386,9 @@ func (x *mixer) principal(cov []float64) bool {
 // cache.
 const blockPoints = 512
 
-// addVectorised adds to dst the contributions of the points and their negatives. With E the exponentials of the
-// points' predictors about q, the softmax of the means, it is q ∘ E (1/Eᵀq): vectorised products and
-// exponentials.
+// addVectorised adds to dst the contributions of the points and their negatives. With E the
+// exponentials of the points' predictors about q, the softmax of the means, it is q ∘ E (1/Eᵀq):
+// vectorised products and exponentials.
 func (x *mixer) addVectorised(dst, mean []float64, root *dense.Matrix) {
 	c := len(mean)
 	q := x.m[:c]
@@ -451,8 +451,8 @@ func (x *mixer) addOneByOne(dst, mean []float64, share float64) {
 	}
 }
 
-// plane integrates over two axes with standard deviations a and b, the columns of the root. On a grid
-// the exponentials are products of one for each axis.
+// plane integrates over two axes with standard deviations a and b, the columns of the root. On a
+// grid the exponentials are products of one for each axis.
 func (x *mixer) plane(dst, mean []float64, a, b float64) {
 	c := len(mean)
 	clear(dst[:c])
@@ -514,7 +514,8 @@ func (x *mixer) plane(dst, mean []float64, a, b float64) {
 }
 
 // narrow is the largest standard deviation of a difference of two predictors, and narrowClasses the
-// number of classes, up to which the rule of degree 5 is as good as the lattice; medium is for degree 7.
+// number of classes, up to which the rule of degree 5 is as good as the lattice; medium is for
+// degree 7.
 const (
 	narrow        = 0.35
 	medium        = 0.7
@@ -645,8 +646,8 @@ var (
 	weights9 = [5]float64{0.25396825396825407, 0.094850948509485125, 0.27007432957793776, 0.0079963254708935293, 9.4269457556517470e-05}
 )
 
-// degree7 is the sparse grid of degree 7 of 0 and ±√3, on up to three axes, and of the rule of degree
-// 15 that extends it, on one: 889 points for ten classes.
+// degree7 is the sparse grid of degree 7 of 0 and ±√3, on up to three axes, and of the rule of
+// degree 15 that extends it, on one: 889 points for ten classes.
 //
 // Source: [genz1996].
 func (x *mixer) degree7(dst, t []float64) {
@@ -690,9 +691,10 @@ func (x *mixer) degree7(dst, t []float64) {
 	}
 }
 
-// normals returns half of the lattice's points; the others are their negatives. They are shifted by the
-// golden section, folded by the tent map, and mapped by the normal quantile function. Dimensions beyond
-// the vector's, whose share of the variance is least, continue with powers of its last number.
+// normals returns half of the lattice's points; the others are their negatives. They are shifted by
+// the golden section, folded by the tent map, and mapped by the normal quantile function.
+// Dimensions beyond the vector's, whose share of the variance is least, continue with powers of its
+// last number.
 //
 // No number exceeds farthest.
 func normals(dim int) [][]float64 { return shifted(dim, goldenShift) }

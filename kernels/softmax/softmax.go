@@ -169,8 +169,8 @@ func hessianOf(p *kernels.Problem, classes []string) string {
 	return "full"
 }
 
-// LacksEvidence reports whether p asks for prior variances that Fit does not learn, because no Hessian
-// that it can afford has an exact evidence.
+// LacksEvidence reports whether p asks for prior variances that Fit does not learn, because no
+// Hessian that it can afford has an exact evidence.
 func LacksEvidence(p *kernels.Problem, classes []string) bool {
 	h := hessianOf(p, classes)
 	return p.LearnsPrior() && (h == "rest" || h == "lowrank" && learntClasses(p, classes)*p.P > fullWeights)
@@ -255,8 +255,8 @@ func (e *engine) fit() (*kernels.Fit, error) {
 	return f, err
 }
 
-// refines reports whether the fit is the Gaussian nearest to the posterior: if the variance is learnt
-// and no particular Hessian was requested.
+// refines reports whether the fit is the Gaussian nearest to the posterior: if the variance is
+// learnt and no particular Hessian was requested.
 func (e *engine) refines() bool {
 	h, a := e.x.Options.Hessian, len(e.classes.Learnt)
 	d := a * e.x.P

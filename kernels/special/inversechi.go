@@ -7,8 +7,8 @@ import (
 )
 
 // A standard deviation σ whose square has the scaled inverse chi-square distribution with ν degrees
-// of freedom and scale s², ν s²/σ² ~ χ²(ν), is the posterior of the noise of a linear model. Here s =
-// 1.
+// of freedom and scale s², ν s²/σ² ~ χ²(ν), is the posterior of the noise of a linear model. Here s
+// = 1.
 
 // manyFreedom is the ν above which differences of log gamma functions are less accurate than two
 // terms of a series in 1/ν.

@@ -164,8 +164,8 @@ func (s *State) squares(k int) (q, far float64) {
 	return g.Squares() - g.Believed()*(far-g.squares.far), far
 }
 
-// mergeBelief replaces belief k by its product with that of o, and updates Q: at the common mean Q/D is
-// larger by the squared distances from both, less their part of F, which product returns.
+// mergeBelief replaces belief k by its product with that of o, and updates Q: at the common mean
+// Q/D is larger by the squared distances from both, less their part of F, which product returns.
 func (s *State) mergeBelief(k int, o *State, product func() (apart float64, err error)) (apart float64, err error) {
 	if s.wholeForm(k) == nil || o.wholeForm(k) == nil {
 		return product()

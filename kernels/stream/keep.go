@@ -10,8 +10,8 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Counter is a Form that counts the weights the rows determine from row to row, so that the count may
-// differ from a recount over all beliefs.
+// Counter is a Form that counts the weights the rows determine from row to row, so that the count
+// may differ from a recount over all beliefs.
 type Counter interface {
 	// Count is Known counted anew; SetKnown sets it.
 	Count(k int) int64

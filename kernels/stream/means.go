@@ -127,8 +127,8 @@ func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
 	return m.xs
 }
 
-// interactionLacking returns the value of interaction id in a row that lacks one of its numbers; false for other
-// features.
+// interactionLacking returns the value of interaction id in a row that lacks one of its numbers;
+// false for other features.
 func (s *State) interactionLacking(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
 	var kept **gaps
 	if s.units != nil {

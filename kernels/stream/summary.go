@@ -9,10 +9,10 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// responseSummary summarises the responses in the order they came: whether the filter predicted them better
-// than their own mean does, and whether equal ones came in long runs, which ruins one pass. It
-// begins after courseBegins rows: few rows show nothing, and small groups are spared the memory.
-// Cost: about ten additions a row.
+// responseSummary summarises the responses in the order they came: whether the filter predicted
+// them better than their own mean does, and whether equal ones came in long runs, which ruins one
+// pass. It begins after courseBegins rows: few rows show nothing, and small groups are spared the
+// memory. Cost: about ten additions a row.
 type responseSummary struct {
 	n, pairs      float64    // rows, and pairs of successive rows
 	first, last   float64    // responses; the sums below use y - first
@@ -191,8 +191,8 @@ func logRuns(most, ones, zeros float64) float64 {
 // mean, do not reach.
 const farInnovation = 50
 
-// worseThanMean reports whether the rows' mean alone, with log density base, predicts them better than f's
-// filter, whose log density was score.
+// worseThanMean reports whether the rows' mean alone, with log density base, predicts them better
+// than f's filter, whose log density was score.
 func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
 	if c == nil || innovates(p.rule) && !p.linear { // its noise is measurement noise
 		return 0, false

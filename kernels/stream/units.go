@@ -138,8 +138,8 @@ func (r *Recast) Restore(b Restorer) (logZ float64) {
 	return logZ
 }
 
-// priorGain returns the precision that the prior of weight k adds with the new units, and about which
-// mean.
+// priorGain returns the precision that the prior of weight k adds with the new units, and about
+// which mean.
 func (r *Recast) priorGain(b Restorer, k int) (delta, a float64) {
 	w, q := b.Prior(k), r.Ratio(k)
 	return (1 - 1/(q*q)) / w.Variance, w.Mean * q / (1 + q)
@@ -371,8 +371,8 @@ func due(n int64, old, now Unit) bool {
 	return n <= freeze || q > 2 || q < 0.5
 }
 
-// standardiseRow returns a row in the units in force, after the changes that it makes to them, and the
-// contribution of known weights in the original unit of the responses.
+// standardiseRow returns a row in the units in force, after the changes that it makes to them, and
+// the contribution of known weights in the original unit of the responses.
 func (s *State) standardiseRow(fs []uint32, xs []float64, counts bool) ([]uint32, []float64, float64) {
 	u := s.units
 	if len(u.at) < s.dict.Len() {
@@ -547,8 +547,8 @@ func (s *State) unitOfNoise() float64 {
 	return math.Sqrt(s.plan.Model.Lik.(lik.Dispersed).Dispersion())
 }
 
-// rescaleResponse returns a row in the unit of the responses, after the change that its response, less the
-// known part of its predictor, makes to that unit.
+// rescaleResponse returns a row in the unit of the responses, after the change that its response,
+// less the known part of its predictor, makes to that unit.
 func (s *State) rescaleResponse(o lik.Obs, shift float64) lik.Obs {
 	y := s.units.y
 	if !(o.Weight > 0) {
@@ -583,8 +583,8 @@ func (s *State) rescaleResponse(o lik.Obs, shift float64) lik.Obs {
 	return o
 }
 
-// setResponseUnit makes now the unit of the responses: weights are multiplied by ratio, the intercept moves,
-// and all priors are those of the new unit.
+// setResponseUnit makes now the unit of the responses: weights are multiplied by ratio, the
+// intercept moves, and all priors are those of the new unit.
 func (s *State) setResponseUnit(now Unit) {
 	y := s.units.y
 	old := y.unit
@@ -734,7 +734,8 @@ func (u *units) original(id uint32, w kernels.Weight) kernels.Weight {
 	return w
 }
 
-// restore converts the posterior of f, whose beliefs are of these features, to the original responses.
+// restore converts the posterior of f, whose beliefs are of these features, to the original
+// responses.
 func (u *units) restore(f *kernels.Fit, order []uint32) {
 	if u == nil || u.y == nil {
 		return
@@ -793,8 +794,8 @@ func (s *State) linearIn(b *kernels.Batch, mean, variance []float64) error {
 	return nil
 }
 
-// formForFit returns a form for the fit: one that does not keep units has the weights per original unit,
-// under the prior of the units that the statistics have arrived at.
+// formForFit returns a form for the fit: one that does not keep units has the weights per original
+// unit, under the prior of the units that the statistics have arrived at.
 func (s *State) formForFit() Form {
 	if len(s.units.at) < s.dict.Len() {
 		s.number()
@@ -825,8 +826,8 @@ func (s *State) formForFit() Form {
 	return form
 }
 
-// toCommonUnits converts s and a copy of src, whose features are numbered by g, to common units: those of
-// one if the other has no rows, otherwise those of their joint statistics.
+// toCommonUnits converts s and a copy of src, whose features are numbered by g, to common units:
+// those of one if the other has no rows, otherwise those of their joint statistics.
 func (s *State) toCommonUnits(src *State, g *Merging) (*State, error) {
 	src = src.Clone()
 	if err := src.Grow(); err != nil {
@@ -937,8 +938,8 @@ func (s *State) adopt(now Unit) {
 	}
 }
 
-// restoreColumn gives a column the statistics and the unit of the fit continued; false if the fit has not
-// standardised it.
+// restoreColumn gives a column the statistics and the unit of the fit continued; false if the fit
+// has not standardised it.
 func (s *State) restoreColumn(c *column) bool {
 	k := s.columnBefore(c.id)
 	if k == nil || math.IsNaN(k.Scale) {

@@ -140,7 +140,8 @@ func (h *Hostile) call(f udf.Function, order bool) string {
 	y := h.often(hostileY, badY)
 	if f.Name == "bglm_gp" && h.r.IntN(3) > 0 {
 		x = "[d, k]::DOUBLE[]"
-		// Cubes of 3,000 rows take most of a minute, and DuckDB half of one to write such a FIT as text.
+		// Cubes of 3,000 rows take most of a minute, and DuckDB half of one to write such a FIT as
+		// text.
 		y = "CASE WHEN i < 1000 THEN " + y + " END"
 	}
 	opt := h.bounded(f, h.options(f))

@@ -129,8 +129,8 @@ func caseFiles(t *testing.T) []string {
 	return files
 }
 
-// lengthy are the files that take a quarter of a minute and more under the race detector, of aggregates that
-// other files call by as many threads.
+// lengthy are the files that take a quarter of a minute and more under the race detector, of
+// aggregates that other files call by as many threads.
 var lengthy = []string{"constant_groups", "correlated", "drift", "front", "grouping", "interactions-far", "order", "predictive", "rows-under-a-fit", "softmax", "status", "tiny-groups", "warm-start", "windows"}
 
 // TestCases runs every file of cases/ in this process.

@@ -90,7 +90,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// A statement that does not give way is left behind, and nothing else waits for it or runs beside it.
+// A statement that does not give way is left behind, and nothing else waits for it or runs beside
+// it.
 func TestLeftBehind(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

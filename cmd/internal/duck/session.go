@@ -99,9 +99,9 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 	return s, s.Exec("SET temp_directory = " + quote.Text(filepath.Join(s.Dir, "spill")) + progress)
 }
 
-// runOrAbandon runs f, which uses the database. If the user has stopped the job and f does not return, it
-// is left behind, and the session must not be used any more: the process ends without waiting for
-// it. What f writes must not be read then.
+// runOrAbandon runs f, which uses the database. If the user has stopped the job and f does not
+// return, it is left behind, and the session must not be used any more: the process ends without
+// waiting for it. What f writes must not be read then.
 func (s *Session) runOrAbandon(f func() error) error {
 	if s.left != nil {
 		return s.Ctx.Err()

@@ -141,9 +141,9 @@ func remake(s *duck.Session, db, kind, name, definition string) error {
 	return s.Exec("COMMENT ON " + kind + " " + full + " IS '" + madeBy + "'")
 }
 
-// userTableKind is the kind of a table or view of the user's, "" if there is none or bglm created it.
-// Versions before the comment are recognised by what only they wrote: fits with a FIT together with
-// bglm_job, and no comment.
+// userTableKind is the kind of a table or view of the user's, "" if there is none or bglm created
+// it. Versions before the comment are recognised by what only they wrote: fits with a FIT together
+// with bglm_job, and no comment.
 func userTableKind(s *duck.Session, db, name string) (kind string, err error) {
 	err = s.Each("SELECT kind, coalesce(comment, '') FROM (SELECT 'table' AS kind, database_name, schema_name, table_name AS name, comment FROM duckdb_tables() UNION ALL SELECT 'view', database_name, schema_name, view_name, comment FROM duckdb_views() WHERE NOT internal) WHERE database_name = "+
 		quote.Text(db)+" AND schema_name = 'main' AND lower(name) = "+quote.Text(strings.ToLower(name)), func(scan func(...any) error) error {

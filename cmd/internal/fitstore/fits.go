@@ -42,8 +42,9 @@ func (f *Fits) Job(key string) string {
 	return ""
 }
 
-// LosesCovariance reports whether the fits have a covariance, or factors of predictions, that a file cannot
-// store, so that its predictions differ; gaps, whether those of rows with a missing value do.
+// LosesCovariance reports whether the fits have a covariance, or factors of predictions, that a
+// file cannot store, so that its predictions differ; gaps, whether those of rows with a missing
+// value do.
 func (f *Fits) LosesCovariance(path string) (apart, gaps bool, err error) {
 	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
 		return false, false, nil
@@ -53,9 +54,9 @@ func (f *Fits) LosesCovariance(path string) (apart, gaps bool, err error) {
 	return apart, gaps, err
 }
 
-// MissingOptions returns the options needed with a file that cannot store them to predict as the fits do,
-// such as "--option family=poisson", "" if the file can; and the parameters that are lost, since
-// they differ between groups and an option applies to all.
+// MissingOptions returns the options needed with a file that cannot store them to predict as the
+// fits do, such as "--option family=poisson", "" if the file can; and the parameters that are lost,
+// since they differ between groups and an option applies to all.
 func (f *Fits) MissingOptions(path string) (options string, lost []string, err error) {
 	if kind := files.KindOf(path); !f.IsFit || f.HasClass || path != "" && kind != "csv" && kind != "json" {
 		return "", nil, nil

@@ -238,7 +238,8 @@ func TestCSVSafe(t *testing.T) {
 	}
 }
 
-// Names of groups and features in files of text are those that the fits had, whatever they look like.
+// Names of groups and features in files of text are those that the fits had, whatever they look
+// like.
 func TestNamesAsWritten(t *testing.T) {
 	s := open(t)
 	dir := t.TempDir()

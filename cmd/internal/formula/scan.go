@@ -24,7 +24,8 @@ func call(sql, name string) (string, bool) {
 	return strings.TrimSpace(sql[len(name)+1 : len(sql)-1]), true
 }
 
-// name is the length of the double-quoted name at the beginning of s; a doubled quote stands for one.
+// name is the length of the double-quoted name at the beginning of s; a doubled quote stands for
+// one.
 func name(s string) (int, error) {
 	for i := 1; i < len(s); i++ {
 		if s[i] != '"' {

@@ -116,7 +116,8 @@ type DerivedColumn struct {
 	Has  []string // the names of those features
 }
 
-// DerivedColumns returns the columns that the terms compute from others, given the features of a fit.
+// DerivedColumns returns the columns that the terms compute from others, given the features of a
+// fit.
 func (f *Formula) DerivedColumns(features []string) (out []DerivedColumn) {
 	var named, holders []string
 	for _, t := range f.Terms {

@@ -66,7 +66,8 @@ var errCorrelated = cli.Usage(errors.New("formula: a bar between intercepts and 
 // setBy adds a setting implied by a term of the formula.
 func (j *Job) setBy(key, sql, term string) { j.Options = append(j.Options, Setting{key, sql, term}) }
 
-// termError turns an error about an option into one about the term that implies it; nil if none does.
+// termError turns an error about an option into one about the term that implies it; nil if none
+// does.
 func (j *Job) termError(key, what string) error { return termError(j.Options, key, what) }
 
 func termError(options []Setting, key, what string) error {

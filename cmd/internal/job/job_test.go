@@ -227,7 +227,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// DuckDB's advice about parameters of its CSV reader is left out; the line that does not fit is found.
+// DuckDB's advice about parameters of its CSV reader is left out; the line that does not fit is
+// found.
 func TestSniffed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.csv")
 	src := &Source{Kind: "csv", Files: []string{"-"}, Read: []string{path}}

@@ -119,10 +119,11 @@ const (
 	worth               = 8
 )
 
-// RefineOnSample moves the table fits, the step after a pass around the fit in the table around, nearer to
-// the mode: by steps that take from the table sample what the likelihood has beyond the parabola of
-// the pass, if these are cheap compared to a pass. A step that fails is ignored. There are none if
-// prior variances are learnt, which a sample's curvature would mislead, nor for sites of ep.
+// RefineOnSample moves the table fits, the step after a pass around the fit in the table around,
+// nearer to the mode: by steps that take from the table sample what the likelihood has beyond the
+// parabola of the pass, if these are cheap compared to a pass. A step that fails is ignored. There
+// are none if prior variances are learnt, which a sample's curvature would mislead, nor for sites
+// of ep.
 func (j *Job) RefineOnSample(steps int, solve func() error) error {
 	all, err := j.state("FROM pass")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/files"
 )
 
-// spool copies the standard input to a temporary file, once: other sources of the session share the copy.
+// spool copies the standard input to a temporary file, once: other sources of the session share the
+// copy.
 func (src *Source) spool() (path string, err error) {
 	s := src.s
 	if s.Spooled.Path == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/cmd/chart"
 )
 
-// A page has what was added, in its order, text as text, and no table, facts or card that nothing was
-// added to.
+// A page has what was added, in its order, text as text, and no table, facts or card that nothing
+// was added to.
 func TestHTML(t *testing.T) {
 	p := New("a < b")
 	p.Lead, p.Warnings = "one & two", []string{"mind <this>"}

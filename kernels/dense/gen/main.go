@@ -182,7 +182,8 @@ func tile(s isa, mr, nv int) {
 	done()
 }
 
-// tileRows addresses the rows of A: row r is among the first or second four, at 0, 1, 2 or 3 strides.
+// tileRows addresses the rows of A: row r is among the first or second four, at 0, 1, 2 or 3
+// strides.
 type tileRows struct{ a, a4, ars, ars3 GPVirtual }
 
 func newTileRows(a GPVirtual, mr int) (t tileRows) {

@@ -42,8 +42,8 @@ func (f *Function) Slope() (slope, scale []float64, err error) {
 }
 
 // Differences returns slope and curvature in parameter k of value, which is log at theta, from its
-// values one step to either side, within lo and hi. A side without a value is ignored; without either
-// the slope is 0. The curvature is at least so large that a step is no longer than MaxStep.
+// values one step to either side, within lo and hi. A side without a value is ignored; without
+// either the slope is 0. The curvature is at least so large that a step is no longer than MaxStep.
 func Differences(value func(theta []float64) (float64, bool, error), theta []float64, k int, log, step, lo, hi float64) (slope, curvature float64) {
 	side := func(by float64) (went, slope float64) {
 		at := slices.Clone(theta)

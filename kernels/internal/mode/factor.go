@@ -118,8 +118,8 @@ func Diagonal(t *gauss.Root, w, h []float64) (post *gauss.Normal, logDet float64
 	return gauss.NewDiagonal(w, variance), logDet, floored, nil
 }
 
-// PosteriorRoot returns the lower triangular root of T B⁻¹ Tᵀ, where b is the Cholesky factor of B in
-// reverse order, as from Whiten.
+// PosteriorRoot returns the lower triangular root of T B⁻¹ Tᵀ, where b is the Cholesky factor of B
+// in reverse order, as from Whiten.
 func PosteriorRoot(t *gauss.Root, b *dense.Matrix) *dense.Matrix {
 	p := b.Rows
 	inv := dense.NewUnder(b.Stop, p, p)

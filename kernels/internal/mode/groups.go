@@ -130,8 +130,8 @@ func total(p *kernels.Problem) (n float64) {
 	return n
 }
 
-// quartiles returns the smallest responses such that more than a quarter and more than three quarters
-// of n rows are no larger.
+// quartiles returns the smallest responses such that more than a quarter and more than three
+// quarters of n rows are no larger.
 func quartiles(p *kernels.Problem, some int, n float64) (low, high float64) {
 	type response struct{ y, rows float64 }
 	if p.Weight == nil {
@@ -159,8 +159,8 @@ func quartiles(p *kernels.Problem, some int, n float64) (low, high float64) {
 	return low, high
 }
 
-// Deviation returns the standard deviation of the responses, less their offsets, the unit of priors of
-// standard deviations: about their mean if the dispersion is their variance, robust (the root of
+// Deviation returns the standard deviation of the responses, less their offsets, the unit of priors
+// of standard deviations: about their mean if the dispersion is their variance, robust (the root of
 // Variance) if tails may be heavy. A row of weight w counts as w rows.
 func Deviation(p *kernels.Problem) float64 {
 	t := p.Lik.Traits()
@@ -211,8 +211,8 @@ const (
 	farSpread = 14
 )
 
-// FarDispersion returns the logarithm of the mean square of the responses about their mean, and whether
-// outliers put that so far above Variance that a search from Variance does not reach it.
+// FarDispersion returns the logarithm of the mean square of the responses about their mean, and
+// whether outliers put that so far above Variance that a search from Variance does not reach it.
 func FarDispersion(p *kernels.Problem) (float64, bool) {
 	most := MostDispersion(p)
 	return most - slack, most > math.Log(Variance(p)/2)+farSpread
@@ -362,8 +362,8 @@ func Zero(column string) string {
 const vanishing = 1e-3
 
 // Vanished reports which variances are effectively 0. If the rows determine next to nothing of the
-// weights, which have posterior variances variance (Σ 1 - s/v, as MacKay counts them), the evidence is
-// flat, and a search for its maximum may end anywhere.
+// weights, which have posterior variances variance (Σ 1 - s/v, as MacKay counts them), the evidence
+// is flat, and a search for its maximum may end anywhere.
 func (g *Groups) Vanished(variance, prior []float64) []bool {
 	known := make([]float64, len(g.Names))
 	for j, k := range g.Of {

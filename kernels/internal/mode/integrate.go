@@ -131,7 +131,8 @@ func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late fu
 }
 
 // Curved is an Evidence that can compute minus its own second derivatives at the θ tried last, well
-// enough for standard deviations. Rows and columns of parameters without them are NaN; nil means none.
+// enough for standard deviations. Rows and columns of parameters without them are NaN; nil means
+// none.
 type Curved interface {
 	Evidence
 	Curvature() (*dense.Matrix, error)

@@ -104,9 +104,9 @@ func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *
 	return x, err
 }
 
-// noRest is the share of a diagonal entry of the Hessian below which what the eigenpairs leave out of
-// it is rounding error: a thousand units in the last place of double precision, because they come
-// from a few products and a decomposition.
+// noRest is the share of a diagonal entry of the Hessian below which what the eigenpairs leave out
+// of it is rounding error: a thousand units in the last place of double precision, because they
+// come from a few products and a decomposition.
 const noRest = 1e-12
 
 // WithRest returns the Gaussian of precision Λ0 + T⁻ᵀQλQᵀT⁻¹ + R, with R the diagonal of what the
@@ -343,9 +343,9 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	return q, lambda, nil
 }
 
-// smallRest is the trace of what the leading directions leave out of the whitened Hessian up to which
-// they count as exact: with R for the rest, the error of log |I + A| is at most tr R, and that of a
-// variance at most that share, whatever the correlations in it.
+// smallRest is the trace of what the leading directions leave out of the whitened Hessian up to
+// which they count as exact: with R for the rest, the error of log |I + A| is at most tr R, and
+// that of a variance at most that share, whatever the correlations in it.
 const smallRest = 1e-3
 
 // RestNote returns the status note about a Hessian that has only the diagonal of what its leading

@@ -27,7 +27,8 @@ const (
 	sameEvidence = 1e-8 // for an Evidence that is not Rough
 	longest      = 64   // the largest factor by which steps may exceed the scales
 	// tail is the least ratio of slope to curvature at which an evidence counts as flattening like
-	// e^-θ, for which it is 1; below 1, as differences of slopes over a step of 3 give six times that.
+	// e^-θ, for which it is 1; below 1, as differences of slopes over a step of 3 give six times
+	// that.
 	tail = 0.1
 	// stretch is the share of its linear prediction that a step must gain to be doubled: a step to
 	// the top of a parabola gains a half, e^-θ in a step of 1 about 0.63.
@@ -96,8 +97,8 @@ type Search struct {
 	Grid bool
 	// Climbs is the largest number of starts to climb from; 0 is 2.
 	Climbs int
-	// Apart is how far, in some parameter, a start must be from both ends of all earlier climbs to be
-	// climbed from although it is lower than the best, by up to rival nats; 0 is 4.5.
+	// Apart is how far, in some parameter, a start must be from both ends of all earlier climbs to
+	// be climbed from although it is lower than the best, by up to rival nats; 0 is 4.5.
 	Apart float64
 	// Ends is, by parameter, the gain left in nats below which a parameter whose evidence flattens
 	// like e^-θ is moved to the end of its range, if that is no lower; 0 or nil means never.
@@ -121,8 +122,9 @@ type end struct {
 }
 
 const (
-	// beside is the distance below which two starts are the same; sameHill is the distance to the end
-	// of an earlier climb at which a later one, no higher, stops, and that of a start to its path.
+	// beside is the distance below which two starts are the same; sameHill is the distance to the
+	// end of an earlier climb at which a later one, no higher, stops, and that of a start to its
+	// path.
 	beside, sameHill = 1e-3, 0.5
 	// rival is how many nats below the best maximum another start may lie to be climbed from, and
 	// apart how far from it, on the logarithmic scale of a parameter.
@@ -193,7 +195,8 @@ func (s Search) From(e Evidence, starts [][]float64) (best []float64, status str
 	return top.to, top.status, err
 }
 
-// try evaluates starts and sorts them, best first. If there is no end yet it tries one however late it is.
+// try evaluates starts and sorts them, best first. If there is no end yet it tries one however late
+// it is.
 func (s *Search) try(e Evidence, starts [][]float64) (tried []end, first error) {
 	if p, ok := e.(Prober); ok {
 		p.Probe(true)
@@ -530,8 +533,8 @@ func (m *history) direction(slope, scale []float64, free []bool) []float64 {
 		}
 	} else {
 		for k := range d {
-			// no component of the first step exceeds the limit: scale may be as small as 0 for a group
-			// about which the data say nothing
+			// no component of the first step exceeds the limit: scale may be as small as 0 for a
+			// group about which the data say nothing
 			d[k] /= max(scale[k], math.Abs(slope[k])/MaxStep, 1e-12)
 		}
 	}

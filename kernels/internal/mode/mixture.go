@@ -20,7 +20,8 @@ func (g *Groups) Hypers(o *kernels.Options, unit float64) (priors []Hyper) {
 	return priors
 }
 
-// Bottom is the lowest starting point of a search for the mode of the posterior of θ: below it there is no slope.
+// Bottom is the lowest starting point of a search for the mode of the posterior of θ: below it
+// there is no slope.
 func (h Hyper) Bottom() float64 {
 	if math.IsInf(h.Scale, 1) {
 		return math.Inf(-1)
@@ -61,8 +62,9 @@ func (g *Groups) Single(around *Spread, variance, prior []float64) bool {
 	})
 }
 
-// TooNarrow reports whether the standard deviation of some weight would be a tenth larger if its prior
-// variance were replaced by its mean: above returns by which share that is larger, for group k.
+// TooNarrow reports whether the standard deviation of some weight would be a tenth larger if its
+// prior variance were replaced by its mean: above returns by which share that is larger, for group
+// k.
 func (g *Groups) TooNarrow(variance, prior []float64, above func(k int, prior float64) float64) bool {
 	for j, v := range variance {
 		if k := g.Of[j%len(g.Of)]; k >= 0 && v/prior[j]*above(k, prior[j]) > 0.2 {
@@ -138,9 +140,10 @@ type Averages struct {
 // SD returns the standard deviation of value k.
 func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k]*s.Mean[k], 0)) }
 
-// Sum sums over a lattice of at most n.Lattice points, or, if they do not suffice, over n.Draws draws. values
-// returns those of the parameters, in a slice that may be reused, and gaussian the posterior of the weights, full
-// or with leaves, at the present point of the evidence. Sum returns nil if neither suffices. predictor may be nil.
+// Sum sums over a lattice of at most n.Lattice points, or, if they do not suffice, over n.Draws
+// draws. values returns those of the parameters, in a slice that may be reused, and gaussian the
+// posterior of the weights, full or with leaves, at the present point of the evidence. Sum returns
+// nil if neither suffices. predictor may be nil.
 func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error), predictor Predictor) (*Averages, error) {
 	var m mixture
 	total := 0.0
@@ -354,8 +357,8 @@ func (m *mixture) add(g *gauss.Normal, log float64) float64 {
 	return w
 }
 
-// normal returns the Gaussian with the mixture's mean and covariance; with leaves only the covariance
-// of the block and of each leaf with it.
+// normal returns the Gaussian with the mixture's mean and covariance; with leaves only the
+// covariance of the block and of each leaf with it.
 func (m *mixture) normal() (*gauss.Normal, error) {
 	mean := slices.Clone(m.form.Mean)
 	for j, s := range m.mean {

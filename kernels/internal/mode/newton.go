@@ -52,8 +52,9 @@ const (
 	// maxHalvings bounds the halvings of a step: an exponential link can ask for a step of 1e15.
 	maxHalvings = 60
 
-	// farOff is the number of successive steps that gain as an exponential does, more than stretch of the
-	// linear prediction, after which a step is doubled while that pays: each only reduces the exponent by 1.
+	// farOff is the number of successive steps that gain as an exponential does, more than stretch
+	// of the linear prediction, after which a step is doubled while that pays: each only reduces
+	// the exponent by 1.
 	farOff = 8
 
 	noHigher = "no higher log posterior along Newton's direction after %d steps"

@@ -8,8 +8,9 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// The posterior of the weights, averaged over prior variances, is a mixture, of which one Gaussian is kept: see
-// kernels.PredictiveScale for what it predicts for separated responses, and for the factors that correct it.
+// The posterior of the weights, averaged over prior variances, is a mixture, of which one Gaussian
+// is kept: see kernels.PredictiveScale for what it predicts for separated responses, and for the
+// factors that correct it.
 
 // NotAveraged is the status note if learnt variances are not averaged over and that matters.
 const NotAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly determine: standard deviations leave that uncertainty out"
@@ -25,7 +26,8 @@ type Predictor interface {
 	By(k kernels.PredictiveScale) []float64
 }
 
-// events are the outcomes of some rows: a response of 1, or a success in their trials, each followed by its complement.
+// events are the outcomes of some rows: a response of 1, or a success in their trials, each
+// followed by its complement.
 type events struct {
 	p            *kernels.Problem
 	rows         []int
@@ -42,10 +44,12 @@ const (
 	least = 1e-7
 	// farthest bounds the logarithms of the factors.
 	farthest = 7
-	// dear is the cost in nats per row of the square of a logarithm above 0. If predictors are far from 0,
-	// only the ratio of their means and standard deviations matters, and both could grow without bound.
+	// dear is the cost in nats per row of the square of a logarithm above 0. If predictors are far
+	// from 0, only the ratio of their means and standard deviations matters, and both could grow
+	// without bound.
 	dear = 1e-4
-	// unlike is the largest difference between the predictions of a Gaussian and of the mixture, in nats per row.
+	// unlike is the largest difference between the predictions of a Gaussian and of the mixture, in
+	// nats per row.
 	unlike = 0.002
 )
 
@@ -75,7 +79,8 @@ func Events(p *kernels.Problem) Predictor {
 	return e
 }
 
-// spread returns at most n of rows, one from each of n parts, at varying places so that it does not lock on to a cycle.
+// spread returns at most n of rows, one from each of n parts, at varying places so that it does not
+// lock on to a cycle.
 func spread(rows []int, n int) []int {
 	if len(rows) <= n {
 		return rows
@@ -110,8 +115,9 @@ func (e *events) By(k kernels.PredictiveScale) []float64 {
 	return e.out
 }
 
-// factors returns those under which the predictions of events by g are closest to those of the mixture,
-// averaged in mixed, and the difference that remains. They are only searched for if g predicts badly.
+// factors returns those under which the predictions of events by g are closest to those of the
+// mixture, averaged in mixed, and the difference that remains. They are only searched for if g
+// predicts badly.
 //
 // Cost: some hundred times By. The search takes ever shorter steps in the logarithms of both.
 func factors(e Predictor, mixed []float64, g *gauss.Normal) (at kernels.PredictiveScale, off float64) {

@@ -11,8 +11,9 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// Of weights whose direction is known and whose size is not, the Gaussian of the mixture's moments predicts badly; by
-// the factors it does as well as by the best of a grid of them, and far better than by none.
+// Of weights whose direction is known and whose size is not, the Gaussian of the mixture's moments
+// predicts badly; by the factors it does as well as by the best of a grid of them, and far better
+// than by none.
 func TestFactors(t *testing.T) {
 	l, err := lik.New("bernoulli", "logit", lik.Params{})
 	if err != nil {
@@ -109,7 +110,8 @@ func TestFactors(t *testing.T) {
 	}
 }
 
-// classes are rows of ten classes: the odds of each against the others are off by the factor of the mean.
+// classes are rows of ten classes: the odds of each against the others are off by the factor of the
+// mean.
 type classes struct{ log []float64 }
 
 func (c classes) Under(*gauss.Normal) []float64 { return c.By(kernels.Unscaled) }
@@ -126,8 +128,8 @@ func (c classes) By(k kernels.PredictiveScale) []float64 {
 	return p
 }
 
-// However many classes there are, factors are sought where a row is predicted badly: what it says of all classes
-// together counts, not of one of them on average.
+// However many classes there are, factors are sought where a row is predicted badly: what it says
+// of all classes together counts, not of one of them on average.
 func TestFactorsOfClasses(t *testing.T) {
 	e := classes{[]float64{2, 0.3, 0.1, -0.4, 0, 0.2, -0.3, 0.1, 0, -0.2}}
 	want := kernels.PredictiveScale{Mean: 0.9, Variance: 1}
@@ -162,8 +164,8 @@ func (f *wideRows) By(k kernels.PredictiveScale) []float64 {
 	return f.out
 }
 
-// Of wide predictors the ratio of mean and deviation is all that matters: the factors are then not sought where both
-// are as large as you like.
+// Of wide predictors the ratio of mean and deviation is all that matters: the factors are then not
+// sought where both are as large as you like.
 func TestFactorsStayNear(t *testing.T) {
 	l, err := lik.New("bernoulli", "logit", lik.Params{})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Scattered is how many points Scatter draws if so many are affordable; their effective number must
-	// be at least one in leastScattered, and at least 40.
+	// Scattered is how many points Scatter draws if so many are affordable; their effective number
+	// must be at least one in leastScattered, and at least 40.
 	Scattered, leastScattered = 3000, 10
 	// latticed is the largest number of parameters for which a lattice is tried.
 	latticed = 4
@@ -26,10 +26,11 @@ var (
 	scatterFall = 0.5 * (scatterFreedom + 1) * math.Log1p(4./scatterFreedom) // in two scales
 )
 
-// Scatter is Grid for parameters whose lattice would have too many points. Its points are those of a
-// low-discrepancy sequence, mapped to the product along the axes of heavier-tailed distributions with
-// two scales, one on each side of the mode. use is called with the log density less that of the draw.
-// It returns false if the effective number of points is too low, time is up, or many have no evidence.
+// Scatter is Grid for parameters whose lattice would have too many points. Its points are those of
+// a low-discrepancy sequence, mapped to the product along the axes of heavier-tailed distributions
+// with two scales, one on each side of the mode. use is called with the log density less that of
+// the draw. It returns false if the effective number of points is too low, time is up, or many have
+// no evidence.
 //
 // Sources: [halton1960] for the points; importance sampling, [gelman2013], section 10.4.
 func (q *Peak) Scatter(points int, use func(theta []float64, log float64) error) (bool, error) {

@@ -46,8 +46,8 @@ func (l *level) Slope() (slope, scale []float64, err error) {
 }
 
 // Under half-t priors with three degrees of freedom, of scale 1, that nothing is known beside,
-// deviations have the mean 2√3/π and the mean square 3, of up to three parameters by a lattice and of
-// up to eight by Scatter; the weights' variance is that. Of variances that hang together both
+// deviations have the mean 2√3/π and the mean square 3, of up to three parameters by a lattice and
+// of up to eight by Scatter; the weights' variance is that. Of variances that hang together both
 // ways agree.
 func TestScatter(t *testing.T) {
 	prior := Hyper{DF: 3, Scale: 1}

@@ -9,11 +9,13 @@ import (
 )
 
 const (
-	// probes is the number of vectors that probe for curvature that a Hessian leaves out. With random ones the
-	// result for a weight is within half of it (χ² of 16 degrees of freedom); up to that many weights it is exact.
+	// probes is the number of vectors that probe for curvature that a Hessian leaves out. With
+	// random ones the result for a weight is within half of it (χ² of 16 degrees of freedom); up to
+	// that many weights it is exact.
 	probes = 16
-	// tiedFrom is the share by which a variance is too small, to second order, from which a status reports
-	// it: standard deviations by 2.5 %. Chance correlations of p independent columns in n rows amount to p/n.
+	// tiedFrom is the share by which a variance is too small, to second order, from which a status
+	// reports it: standard deviations by 2.5 %. Chance correlations of p independent columns in n
+	// rows amount to p/n.
 	tiedFrom = 0.05
 )
 

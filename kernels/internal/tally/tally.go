@@ -47,7 +47,8 @@ func (t *Block) Into(n *kernels.NumberTotals) {
 	n.Add(o)
 }
 
-// Responses adds rows and responses of b, of a likelihood with those traits, to t, without the rows where out is NaN.
+// Responses adds rows and responses of b, of a likelihood with those traits, to t, without the rows
+// where out is NaN.
 func Responses(t *kernels.Totals, b *kernels.Batch, of lik.Traits, out []float64) {
 	var y Block
 	for i, v := range b.Y {

@@ -84,8 +84,8 @@ func (w *window) constants(v *Vec, n int, rowFields []string) error {
 	return nil
 }
 
-// structColumn records another STRUCT: a field of a plain type, alone in it, is constant in every row or
-// in none.
+// structColumn records another STRUCT: a field of a plain type, alone in it, is constant in every
+// row or in none.
 func (w *window) structColumn(v *Vec, n int, name string) error {
 	refuse := fmt.Errorf("%s is %s %s, or give a LIST or MAP", name, v.TypeName(), windowAdvice)
 	if v.Type != Struct || len(v.Kids) != 1 {
