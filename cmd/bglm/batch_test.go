@@ -749,6 +749,28 @@ func TestIncremental(t *testing.T) {
 	}
 }
 
+// A prior given as a number is that of standardised responses in every file, as in one run; groups
+// that begin in a later file have it, too.
+func TestIncrementalPrior(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	rows := "(SELECT i, 1000 + 50 * (i % 5) + i % 7 AS y, 'L' || i // 15 AS s, CASE WHEN i < 30 THEN 'g' || i % 2 ELSE 'g' || i % 3 END AS g FROM range(60) t(i))"
+	query(t, "COPY (FROM "+rows+" WHERE i < 20) TO '"+path("day-1.parquet")+"'; COPY (FROM "+rows+" WHERE i >= 20) TO '"+path("day-2.parquet")+"'; COPY (FROM "+rows+") TO '"+path("all.parquet")+"'")
+	for k, group := range [][]string{nil, {"--group", "g"}} {
+		opts := append([]string{"-m", "adf", "-f", "y ~ s", "-o", "family=gaussian", "-o", "covariance=full", "-o", "standardize=true", "-o", "prior_variance=2.0", "-o", "intercept_variance=5", "-q"}, group...)
+		db, whole, using := path(fmt.Sprintf("m%d.duckdb", k)), path(fmt.Sprintf("whole%d.parquet", k)), "feature"
+		if group != nil {
+			using += ", g"
+		}
+		ok(t, append([]string{"fit", "--data", path("day-*.parquet"), "--incremental", "--out", db}, opts...)...)
+		ok(t, append([]string{"fit", path("all.parquet"), "--order", "i", "--out", whole}, opts...)...)
+		r := ok(t, "sql", "--db", db, "--mode", "csv", "-c", "SELECT count(*) > 4, max(abs(a.mean - b.mean) / sqrt(b.variance)) < 1e-9, max(abs(ln(a.variance / b.variance))) < 1e-9 FROM beliefs a JOIN '"+whole+"' b USING ("+using+")")
+		if !strings.HasSuffix(strings.TrimSpace(r.stdout), "true,true,true") {
+			t.Errorf("groups %v: %s", group, r.stdout)
+		}
+	}
+}
+
 // A job that is killed at random moments and started again gives, bit for bit, the
 // beliefs of one that was never killed.
 func TestKilledAndStartedAgain(t *testing.T) {

@@ -116,6 +116,7 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	}
 	src.Fits = c.Out
 	prior, err := l.Prior()
+	j.Resumes = prior != nil
 	if err == nil && prior == nil {
 		src.Fits = c.Prior
 		if c.Prior != "" {

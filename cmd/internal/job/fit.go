@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
@@ -54,7 +55,11 @@ func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 	if keys != "" {
 		q += keys + ", "
 	}
-	q += fn + "(bglm_y, bglm_x, " + j.OptionsText(more...) + ") AS fit FROM " + from
+	own := *j
+	if j.Resumes && prior != "" {
+		own.Options = resumed(j.Options, len(j.Group) > 0)
+	}
+	q += fn + "(bglm_y, bglm_x, " + own.OptionsText(more...) + ") AS fit FROM " + from
 	if keys != "" {
 		q += " GROUP BY ALL"
 	}
@@ -66,6 +71,25 @@ func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 		return s.Exec("INSERT INTO fits SELECT * FROM " + prior + " p ANTI JOIN fits f ON " + Matching(j.GroupNames(), "p", "f"))
 	}
 	return nil
+}
+
+// resumed are the options of a job that goes on from its own fits. These have the numbers of the
+// default prior, in the unit of their responses: given again, they would be in that of y. Groups
+// that are new still need them.
+func resumed(opts []Setting, grouped bool) []Setting {
+	var out []Setting
+	for _, o := range opts {
+		if slices.Contains([]string{"prior_mean", "prior_variance", "intercept_variance"}, o.Key) {
+			if _, err := strconv.ParseFloat(strings.TrimSpace(o.SQL), 64); err == nil {
+				if !grouped {
+					continue
+				}
+				o.SQL = "CASE WHEN p.fit IS NULL THEN " + o.SQL + " END"
+			}
+		}
+		out = append(out, o)
+	}
+	return out
 }
 
 // Matching is the condition that two relations agree in their groups.

@@ -39,6 +39,7 @@ type Job struct {
 	Order   string
 	Options []Setting
 	Meta    []string // pairs, stored with the beliefs
+	Resumes bool     // the fits that it continues are its own
 
 	s *duck.Session
 }
