@@ -295,13 +295,30 @@ func (f *Fit) IgnoresIndicator(feature []byte) bool {
 	if f.HashBits > 0 {
 		var room [24]byte
 		return slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
-			return f.trainedWithout(&c) && bytes.Equal(feature, AppendSlot(room[:0], SlotOf([]byte(c.Name+IsNull), f.HashBits)))
+			return f.trainedWithout(&c) && !f.lacksIndicator(&c) &&
+				bytes.Equal(feature, AppendSlot(room[:0], SlotOf([]byte(c.Name+IsNull), f.HashBits)))
 		})
 	}
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
 		return c.Name == string(column) && f.trainedWithout(&c)
 	})
+}
+
+// LacksIndicator reports whether a feature, by its own name, is a missing-value indicator that no
+// row to score has under HashBits, where its slot may be that of another feature.
+func (f *Fit) LacksIndicator(feature string) bool {
+	if f.HashBits == 0 {
+		return false
+	}
+	column, ok := strings.CutSuffix(feature, IsNull)
+	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
+		return c.Name == column && f.lacksIndicator(&c)
+	})
+}
+
+func (f *Fit) lacksIndicator(c *FitColumn) bool {
+	return f.HashBits > 0 && (f.LearntAbsent() || c.Mixed())
 }
 
 // trainedWithout reports whether rows without a value of c were learnt without it, or without the

@@ -13,6 +13,7 @@ type Names struct {
 	dict      kernels.Dict
 	place     []int // belief of the dictionary's first features, -1 for none
 	intercept bool
+	lacks     func(feature string) bool // of LeaveOut
 	row       kernels.Batch
 	dup       kernels.Scratch
 	xs        []float64 // of Entries
@@ -47,8 +48,11 @@ func NewNames(beliefs []kernels.Belief, intercept bool, hashBits int) (*Names, e
 
 // Clone returns a copy for another goroutine. Existing numbers stay the same.
 func (n *Names) Clone() *Names {
-	return &Names{dict: n.dict.Clone(), place: n.place, intercept: n.intercept}
+	return &Names{dict: n.dict.Clone(), place: n.place, intercept: n.intercept, lacks: n.lacks}
 }
+
+// LeaveOut makes Row leave out the features of which lacks is true.
+func (n *Names) LeaveOut(lacks func(feature string) bool) { n.lacks = lacks }
 
 // Features numbers the features of the batches to score. The intercept, if the fit has one, is 0
 // and must be in each row.
@@ -78,6 +82,9 @@ func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.
 	for k, name := range names {
 		if n.dict.HashBits > 0 && math.IsNaN(values[k]) {
 			continue // in a slot that names share it would make the others missing too
+		}
+		if n.lacks != nil && n.lacks(name) {
+			continue
 		}
 		if n.intercept && name == kernels.Intercept && values[k] == 1 {
 			return nil, kernels.ErrIntercept

@@ -215,6 +215,7 @@ func NewWith(f *kernels.Fit, l lik.Likelihood) (*Scorer, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.LeaveOut(f.LacksIndicator)
 	return newScorer(Scorer{Names: n, Fit: f, Lik: l}), nil
 }
 

@@ -22,13 +22,14 @@ type reading struct {
 	adds    bool                       // every row has the intercept in addition to its features
 	learns  bool                       // a fit learns from the rows
 	fills   bool                       // and has values for missing numbers in interactions
+	hashed  bool                       // features are hashed into slots
 	places  int                        // the number of places of a list among known
 	means   map[string]float64         // of interactions of levels and numbers: the replacements of missing numbers in learning
 	factors map[kernels.Factor]float64 // the replacements of missing numbers in a product
 }
 
 func (r *reading) same(o *reading) bool {
-	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || r.fills != o.fills || len(r.known) != len(o.known) || !maps.Equal(r.means, o.means) || !maps.Equal(r.factors, o.factors) {
+	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || r.fills != o.fills || r.hashed != o.hashed || len(r.known) != len(o.known) || !maps.Equal(r.means, o.means) || !maps.Equal(r.factors, o.factors) {
 		return false
 	}
 	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
@@ -148,7 +149,10 @@ func (e *Encoder) findPlaced() error {
 func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	r := reading{open: true, joins: true, adds: f.Intercept}
 	if f.Columns != nil {
-		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept, factors: f.Factors()}
+		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept, hashed: f.HashBits > 0, factors: f.Factors()}
+		if r.hashed && f.LearntAbsent() {
+			r.missing = "absent" // see kernels.Fit.LacksIndicator
+		}
 	}
 	return e.setReading(r)
 }
@@ -418,7 +422,7 @@ func (e *Encoder) refuse(t *term) {
 // for an interaction of levels and numbers; where its numbers were centred it counts as a level all
 // the same.
 func (e *Encoder) indicates(t *term) bool {
-	return e.as.missing == "indicator" && len(t.miss) > 0 && (e.scores() || !t.mixed())
+	return e.as.missing == "indicator" && len(t.miss) > 0 && (e.scores() && !e.as.hashed || !t.mixed())
 }
 
 // scores reports whether rows are read for a fit that records columns, and does not learn from them.

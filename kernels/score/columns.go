@@ -279,9 +279,13 @@ func (s *Snapshot) read(r *Row, n *named) error {
 	return nil
 }
 
-// ignores reports whether a missing-value indicator contributes nothing: neither it nor its slot has
-// a belief, and rows that lacked the value were learnt without it.
+// ignores reports whether a missing-value indicator contributes nothing: rows that lacked the value
+// were learnt without it, and, unless it is known that no row has it, neither it nor its slot has a
+// belief.
 func (s *Snapshot) ignores(name string) bool {
+	if s.fit.LacksIndicator(name) {
+		return true
+	}
 	if bits := s.fit.HashBits; bits > 0 {
 		name = string(kernels.AppendSlot(nil, kernels.SlotOf(view(name), bits)))
 		if s.has(name) {

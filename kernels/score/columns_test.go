@@ -331,6 +331,36 @@ func TestHashedColumns(t *testing.T) {
 	}
 }
 
+// An indicator that rows were learnt without does not count in the slot of another feature, by names
+// as by the columns of SQL.
+func TestHashedAbsent(t *testing.T) {
+	weight := kernels.Weight{Mean: 0.5, Variance: 0.25}
+	nan := math.NaN()
+	f := &kernels.Fit{Method: "adf", Family: "bernoulli", Link: "logit", Shape: 1, Dispersion: 1, HashBits: 1, Prior: kernels.DefaultPrior, N: 10,
+		Columns: []kernels.FitColumn{{Name: "g", Kind: kernels.LevelsColumn, N: 10, Missing: 3, Center: nan, Scale: nan, Variance: nan}},
+		Beliefs: []kernels.Belief{{Feature: "#0", Weight: weight}, {Feature: "#1", Weight: weight}}}
+	f.Keep(kernels.KeptAbsent, 1, 0)
+	s, err := score.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := predict.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := score.Row{Names: []string{"g IS NULL"}, Values: []float64{1}}
+	if m, v, err := s.Linear(r); err != nil || m != 0 || v != 0 {
+		t.Errorf("N(%v, %v) %v, want N(0, 0)", m, v, err)
+	}
+	b, err := p.Row(r.Names, r.Values, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, v, err := p.Linear(b, 0); err != nil || m != 0 || v != 0 {
+		t.Errorf("by package predict: N(%v, %v) %v, want N(0, 0)", m, v, err)
+	}
+}
+
 // Where the numbers of interactions were centred one that is missing is its mean, and a level that
 // is missing one never seen: by rows of names as by the columns of SQL.
 func TestMixedCentred(t *testing.T) {

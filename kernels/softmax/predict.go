@@ -60,6 +60,7 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if s.Names, err = predict.NewNames(f.Beliefs[:s.p], f.Intercept, f.HashBits); err != nil {
 		return nil, err
 	}
+	s.LeaveOut(f.LacksIndicator)
 	for k := range c {
 		s.known[k] = s.p > 0
 		for j, b := range f.Beliefs[k*s.p : (k+1)*s.p] {
