@@ -643,7 +643,7 @@ func (s *search) sumUnder(l lik.Likelihood, row *mode.Point, q, xv []float64, fl
 func (h *learner) learnt() string {
 	var out []string
 	var vanished []bool
-	if !h.x.Options.Integrate && h.pass == nil && len(h.Names) > 0 && h.exact() {
+	if !h.x.Options.Integrate && len(h.Names) > 0 && h.exact() {
 		vanished = h.Vanished(h.at.vars(), h.root.Of.Var)
 	}
 	if s := h.Groups.Learnt(&h.x.Options, h.theta, h.lo, vanished); s != "" {
