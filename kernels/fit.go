@@ -113,15 +113,12 @@ func (f *Fit) PriorAtMode(name []byte) (Weight, bool) {
 	return w, ok && c.Variance >= 0
 }
 
-// LevelVariance is the prior variance of a new level of a column of f; false if f knows none for
-// that column.
+// LevelVariance is the prior variance of a new level of a column of f, or of a new feature of a map
+// or a list that is named like others; false if f knows none for these.
 func (f *Fit) LevelVariance(name []byte) (variance float64, ok bool) {
-	if len(f.Columns) == 0 {
-		return 0, false
-	}
 	c := f.levelsOf(name)
 	if c == nil {
-		return 0, false
+		return f.keptVariance(name)
 	}
 	if m, sd, ok := c.Deviation(); ok {
 		return m*m + sd*sd, true

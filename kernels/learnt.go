@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -51,6 +52,13 @@ const (
 // all other weights for "", through weights that they hardly determine: slope and curvature of the
 // log evidence.
 func KeptVarianceOf(column string) string { return "variance(" + column + ")" }
+
+// KeptLevelsOf is the name of the spread of the weights of features of maps and lists with this
+// text before '=', whose learnt prior variance is not that of other weights: mean and standard
+// deviation of the root of the variance, as in a FitColumn; 0 for one that is not averaged over.
+func KeptLevelsOf(name string) string { return levelsPrefix + name + ")" }
+
+const levelsPrefix = "levels("
 
 // KeptUnitOf is the name of the unit of a numeric column: its center and its scale, 0 if all
 // numbers were equal.
@@ -173,7 +181,7 @@ func kept(name string) bool {
 	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptPredictive, KeptPriors, KeptDrift, KeptAbsent:
 		return true
 	}
-	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
+	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, levelsPrefix) || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
 }
 
 // Keep records two numbers of a stream under one of the names above, without checking them.
@@ -199,6 +207,13 @@ func (f *Fit) KeepModel(m *Model) {
 			f.Keep(name, at, 0)
 		}
 	}
+	if m.Start != nil {
+		for _, l := range m.Start.Learnt { // names that these rows do not have
+			if _, _, has := f.Kept(l.Name); !has && strings.HasPrefix(l.Name, levelsPrefix) {
+				f.Keep(l.Name, l.Mean, l.SD)
+			}
+		}
+	}
 	n, moving, _ := m.Start.Kept(KeptPriors)
 	for _, b := range m.Priors {
 		if b.Variance > 0 {
@@ -219,6 +234,39 @@ func (f *Fit) KeepModel(m *Model) {
 	}
 	if n > 0 {
 		f.Keep(KeptPriors, n, moving)
+	}
+}
+
+// KeepsLevels reports whether f, nil for none, has learnt prior variances of features of maps and
+// lists by the text before '='.
+func (f *Fit) KeepsLevels() bool {
+	return f != nil && slices.ContainsFunc(f.Learnt, func(l Learnt) bool { return strings.HasPrefix(l.Name, levelsPrefix) })
+}
+
+// keptVariance is the prior variance of a feature of a map or a list with the text before '=' of
+// which f has learnt one; false for others.
+func (f *Fit) keptVariance(feature []byte) (variance float64, ok bool) {
+	if !f.KeepsLevels() {
+		return 0, false
+	}
+	name, _, ok := bytes.Cut(feature, equals)
+	if !ok {
+		return 0, false
+	}
+	m, sd, ok := f.Kept(KeptLevelsOf(string(name)))
+	return m*m + sd*sd, ok
+}
+
+// scaleLevels changes the unit of learnt spreads of weights.
+func (f *Fit) scaleLevels(unit float64) {
+	if !f.KeepsLevels() || unit == 1 {
+		return
+	}
+	f.Learnt = slices.Clone(f.Learnt)
+	for k := range f.Learnt {
+		if l := &f.Learnt[k]; strings.HasPrefix(l.Name, levelsPrefix) {
+			l.Mean, l.SD = l.Mean*unit, l.SD*unit
+		}
 	}
 }
 

@@ -134,6 +134,11 @@ func Agree(a, b *Fit) error {
 			}
 		}
 	}
+	for _, l := range slices.Concat(a.Learnt, b.Learnt) {
+		if name, ok := strings.CutPrefix(l.Name, levelsPrefix); ok {
+			return fmt.Errorf("features named %.100q have a learnt prior variance of their own, %.4g; only fits of one prior can be merged: fit the parts with one prior_variance, or %w", strings.TrimSuffix(name, ")")+"=...", l.Mean*l.Mean+l.SD*l.SD, ErrApart)
+		}
+	}
 	return differByVariance(a, b)
 }
 

@@ -91,6 +91,7 @@ func (f *Fit) ForPrediction() *Fit {
 			c.Scale *= math.Sqrt(k.Variance)
 		}
 	}
+	own.scaleLevels(math.Sqrt(k.Variance))
 	own.Correlations = slices.Clone(f.Correlations)
 	for j := range own.Correlations {
 		own.Correlations[j].Covariance *= k.Variance

@@ -206,12 +206,14 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 		named = 1
 	}
 	// A new level of a column that the fit continued knows has the prior variance of that column.
-	known := m.Start != nil && len(m.Start.Classes) == 0 && len(m.Start.Columns) > 0
+	known := m.Start != nil && len(m.Start.Classes) == 0 && (len(m.Start.Columns) > 0 || m.Start.KeepsLevels())
 	for id := named; id < d.Len() && (known || len(m.PriorBy) > 0); id++ {
 		if by := m.PriorBy.of(d, uint32(id)); by != nil && !by.Auto {
 			prior[id].Variance = by.Variance
 		} else if known && d.LevelColumn(uint32(id)) != "" {
 			prior[id].Variance = m.Start.PriorOf(d.Name(uint32(id))).Variance
+		} else if v, ok := m.Start.keptVariance(d.Name(uint32(id))); ok && known && d.NumberColumn(uint32(id)) == "" {
+			prior[id].Variance = v
 		}
 	}
 	put := func(bs []Belief) {
@@ -950,6 +952,31 @@ func (p *Problem) SetVariances(f *Fit, variance []float64) {
 			c.Variance = by.Variance
 		}
 	}
+	p.setNamed(f, func(j int) float64 { return math.Sqrt(variance[j]) }, func(int) float64 { return 0 })
+}
+
+// setNamed records the variances of weights of maps and lists by the text before '=' in their
+// names, which is no column of f: mean and standard deviation of their roots, by column of p.
+func (p *Problem) setNamed(f *Fit, root, deviation func(j int) float64) {
+	other := math.Sqrt(f.Prior.Variance)
+	seen := map[string]bool{}
+	for j := range p.P {
+		m, sd := root(j), deviation(j)
+		if p.Born[j] || !(m > 0) || m == other && sd == 0 || p.dict.HashBits > 0 {
+			continue
+		}
+		if id := p.cols[j]; p.dict.ColumnOf(id) > 0 || p.dict.NumberColumn(id) != "" {
+			continue
+		}
+		name, _, ok := strings.Cut(p.Name(j), "=")
+		if !ok || seen[name] {
+			continue
+		}
+		seen[name] = true
+		name = KeptLevelsOf(name)
+		f.Learnt = slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name == name })
+		f.Keep(name, m, sd)
+	}
 }
 
 // SetSpread records in the columns of levels of f the posterior mean and standard deviation of the
@@ -960,6 +987,7 @@ func (p *Problem) SetSpread(f *Fit, sd, deviation []float64) {
 			c.Center, c.Scale = sd[j], deviation[j]
 		}
 	})
+	p.setNamed(f, func(j int) float64 { return sd[j] }, func(j int) float64 { return deviation[j] })
 }
 
 // eachColumn visits the columns that f records with the column of the first weight of each,

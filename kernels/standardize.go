@@ -299,6 +299,7 @@ func (s *Standard) Restore(f *Fit) error {
 	for k := range f.Correlations {
 		f.Correlations[k].Covariance *= s.Unit * s.Unit
 	}
+	f.scaleLevels(s.Unit)
 	f.rescaleLearnt(s.response)
 	s.restoreCrossed(f)
 	f.LogEvidence -= s.of.weight() * math.Log(s.response)

@@ -136,11 +136,11 @@ func solve(p *kernels.Problem) (*Result, error) {
 		out.Bound, out.Spectral = bound(r, s), spectral(r, s)
 	}
 	f := p.Fit("lowrank", out.Posterior, logZ)
-	p.SetVariances(f, learnt.prior.Var)
 	f.SetLikelihood(s.data.Lik)
 	if !math.IsNaN(learnt.variance) {
 		f.Prior.Variance = learnt.variance
 	}
+	p.SetVariances(f, learnt.prior.Var)
 	learnt.note(f, p)
 	f.Iterations = max(s.total, 1)
 	f.Converged = stopped == ""

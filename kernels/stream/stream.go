@@ -185,7 +185,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 	}
 	p.begins += n
 	p.startUnit = reply.scale()
-	p.levels = m.Start != nil && slices.ContainsFunc(m.Start.Columns, func(c kernels.FitColumn) bool { return c.Kind == kernels.LevelsColumn && c.Variance >= 0 })
+	p.levels = m.Start.KeepsLevels() || m.Start != nil && slices.ContainsFunc(m.Start.Columns, func(c kernels.FitColumn) bool { return c.Kind == kernels.LevelsColumn && c.Variance >= 0 })
 	if m.Options.AutoNoise {
 		p.Rates = m.NoiseGrid()
 		p.grid = edges(p.Rates)
@@ -299,7 +299,7 @@ func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 	name := d.Name(uint32(id))
 	if by := p.Model.PriorBy.OfFeature(string(name)); by != nil {
 		w.Variance = by.Variance
-	} else if p.levels && (id < p.Named || d.LevelColumn(uint32(id)) != "") { // the dictionary may not know the columns of named features yet
+	} else if p.levels && (id < p.Named || d.LevelColumn(uint32(id)) != "" || p.Model.Start.KeepsLevels()) { // the dictionary may not know the columns of named features yet
 		if v, ok := p.Model.Start.LevelVariance(name); ok {
 			w.Variance = unscaled(v, p.startUnit*p.startUnit)
 		}
