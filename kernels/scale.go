@@ -11,6 +11,12 @@ import (
 // mentions it.
 const farScale = 1e3
 
+// FarFromOne reports whether a number may be why a column is off a scale near 1.
+func FarFromOne(x float64) bool {
+	x = math.Abs(x)
+	return x > farScale || x < 1/farScale && x > 0
+}
+
 // ScaleNote is the note on the numeric column furthest from 1 that f has learnt without scaling,
 // under a prior for numbers near 1; "" for none. rms has the root mean square of each column of f,
 // NaN if it does not matter; unit is that of the responses if the predictor is on their scale, else
@@ -54,7 +60,7 @@ func offScale(rms, v, unit float64) float64 {
 // several features share a learnt prior variance, no prior is for numbers near 1: the note is given
 // if one of them is that far from another. A row of weight w counts as w rows.
 func (r *Rows) ScaleNote(f *Fit) string {
-	if r.Dict.HashBits > 0 || r.Dict.Len() == 0 {
+	if r.Dict.Len() == 0 {
 		return ""
 	}
 	at := make([]int32, r.Dict.Len())
@@ -80,29 +86,29 @@ func (r *Rows) ScaleNote(f *Fit) string {
 		unit = r.responseUnit()
 	}
 	if r.Model.Options.AutoPrior {
-		return r.sharedNote(of, squares, standard)
+		return r.sharedNote(f, of, squares, standard)
 	}
 	rms := make([]float64, len(f.Columns))
 	for k := range rms {
 		rms[k] = math.NaN()
-		if id, ok := r.Dict.Find(f.Columns[k].Name); ok && at[id] >= 0 && f.Columns[k].Kind == NumberColumn {
+		if id, ok := r.Dict.Find(f.Columns[k].Name); ok && r.Dict.HashBits == 0 && at[id] >= 0 && f.Columns[k].Kind == NumberColumn {
 			rms[k] = math.Sqrt(squares[at[id]].mean)
 		}
 	}
 	if note := f.ScaleNote(rms, unit); note != "" {
 		return note
 	}
-	worst, name, far := math.Log(farScale), "", 0.0
+	worst, name, far := math.Log(farScale), []byte(nil), 0.0
 	for k, id := range of {
 		if r.Dict.NumberPlace(id) < math.MaxInt {
 			continue
 		}
 		x := math.Sqrt(squares[k].mean)
 		if off := offScale(x, f.PriorOf(r.Dict.Name(id)).Variance, unit); off > worst {
-			worst, name, far = off, string(r.Dict.Name(id)), x
+			worst, name, far = off, r.Dict.Name(id), x
 		}
 	}
-	return openNote(name, far)
+	return f.OpenNote(name, far)
 }
 
 // measured reports whether a feature's values have a scale of their own for which its prior may not
@@ -127,7 +133,7 @@ func (r *Rows) measured(id uint32) (is, standard bool) {
 
 // sharedNote is ScaleNote for features of that share a learnt prior variance, with their mean
 // squares; standard says that standardised numbers share it, too.
-func (r *Rows) sharedNote(of []uint32, squares []center, standard bool) string {
+func (r *Rows) sharedNote(f *Fit, of []uint32, squares []center, standard bool) string {
 	size := func(k int) float64 { return math.Sqrt(squares[k].mean) }
 	low, high, worst, at := math.Inf(1), math.Inf(-1), math.Log(farScale), -1
 	if standard {
@@ -146,19 +152,40 @@ func (r *Rows) sharedNote(of []uint32, squares []center, standard bool) string {
 	if at < 0 || high-low < math.Log(farScale) {
 		return ""
 	}
-	name := string(r.Dict.Name(of[at]))
+	name := r.Dict.Name(of[at])
 	if r.Dict.NumberPlace(of[at]) == math.MaxInt {
-		return openNote(name, size(at))
+		return f.OpenNote(name, size(at))
 	}
 	return fmt.Sprintf("column %s is far from unit scale (root mean square %.2g), but shares its learnt prior variance with others: standardize: true puts the prior on the column's own scale", name, size(at))
 }
 
-// openNote is the note on a feature of a map or a list; "" without a name.
-func openNote(name string, rms float64) string {
-	if name == "" {
+// OpenNote is the note on a feature of a map or a list, or on a slot, of this root mean square; ""
+// without a name.
+func (f *Fit) OpenNote(name []byte, rms float64) string {
+	switch {
+	case len(name) == 0:
 		return ""
+	case f.HashBits == 0:
+		return fmt.Sprintf("feature %s is far from unit scale (root mean square %.2g), and features of maps and lists are taken as they are: divide it, or make it a column of a STRUCT, whose numbers are standardised", name, rms)
 	}
-	return fmt.Sprintf("feature %s is far from unit scale (root mean square %.2g), and features of maps and lists are taken as they are: divide it, or make it a column of a STRUCT, whose numbers are standardised", name, rms)
+	of := fmt.Sprintf("slot %s", name)
+	for _, c := range f.Columns {
+		if c.Kind == NumberColumn && string(name) == string(AppendSlot(nil, SlotOf(view(c.Name), f.HashBits))) {
+			of = "column " + c.Name
+		}
+	}
+	return fmt.Sprintf("%s is far from unit scale (root mean square %.2g), and with hash_bits numbers are taken as they are: divide it, or leave hash_bits out", of, rms)
+}
+
+// OffOpen is how far numbers of this root mean square, of a feature of a map or a list or of a slot,
+// are off the scale of the prior of f, in logarithms; 0 if they are not. unit is that of the
+// responses, as in ScaleNote.
+func (f *Fit) OffOpen(name []byte, rms, unit float64) float64 {
+	off := offScale(rms, f.PriorOf(name).Variance, unit)
+	if off <= math.Log(farScale) {
+		return 0
+	}
+	return off
 }
 
 // responseUnit is the root mean square of the responses, 1 if all are 0.

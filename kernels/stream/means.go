@@ -7,13 +7,15 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// means are the running means of numeric columns that are not standardised: they replace missing
-// values.
+// means are the running means of numeric columns that are not standardised, which replace missing
+// values, and the sizes of numbers without a column.
 type means struct {
 	at   []int32 // by feature: its index in cols, -1 for none
 	cols []mean
 	xs   []float64 // memory
 	gaps *gaps     // nil until a row lacks a number; kept in units if there are any
+
+	sizes sizes // of numbers in maps and lists, and in slots
 }
 
 // mean is the mean of n values of feature id; those of standardised ones are kept in units.
@@ -28,14 +30,14 @@ func (m *means) clone() *means {
 	if m == nil {
 		return nil
 	}
-	return &means{at: slices.Clone(m.at), cols: slices.Clone(m.cols)}
+	return &means{at: slices.Clone(m.at), cols: slices.Clone(m.cols), sizes: m.sizes.clone()}
 }
 
 func (m *means) size() int64 {
 	if m == nil {
 		return 0
 	}
-	return 72 + 4*int64(cap(m.at)) + 40*int64(cap(m.cols)) + 8*int64(cap(m.xs))
+	return 120 + 4*int64(cap(m.at)) + 40*int64(cap(m.cols)) + 8*int64(cap(m.xs)) + m.sizes.size()
 }
 
 // bare reports whether there are numbers that are not in units.

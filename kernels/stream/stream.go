@@ -575,6 +575,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	var one met
 	shift, up, unit := b.Shift(i), p.up, 0.0
+	if o.Weight > 0 {
+		s.measure(fs, xs)
+	}
 	if s.means != nil {
 		xs = s.fill(fs, xs, o.Weight > 0)
 	}
@@ -978,6 +981,7 @@ func (s *State) merge(ctx context.Context, src *State) error {
 		return err
 	}
 	s.mergeMeans(src, g.ID)
+	s.mergeSizes(src, g.ID)
 	g.Prepare = func(Form) {}
 	if s.units != nil {
 		if src, err = s.toCommonUnits(src, &g); err != nil {
@@ -1299,6 +1303,7 @@ func (s *State) summary(f *kernels.Fit) {
 	}
 	f.AddStatus(s.responses.notes(f, p, b.score))
 	f.AddStatus(s.scaleNote(f))
+	f.AddStatus(s.openNote(f))
 	f.AddStatus(s.priorsNote())
 	f.AddStatus(kernels.SkippedNote(f.Skipped))
 }
