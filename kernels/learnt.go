@@ -199,9 +199,7 @@ func (f *Fit) KeepModel(m *Model) {
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
 		f.Keep(KeptDrift, 1, 0)
 	}
-	if m.Options.Missing == "absent" && !m.Options.AnyColumns && slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return c.Kind != FeaturesColumn }) {
-		f.Keep(KeptAbsent, 1, 0)
-	}
+	f.KeepMissing(m)
 	for _, name := range []string{KeptOrigin, KeptLevel} { // the prior is that of the start
 		if at, _, ok := m.Start.Kept(name); ok {
 			f.Keep(name, at, 0)
@@ -243,6 +241,12 @@ func (f *Fit) KeepsLevels() bool {
 	return f != nil && slices.ContainsFunc(f.Learnt, func(l Learnt) bool { return strings.HasPrefix(l.Name, levelsPrefix) })
 }
 
+// keeps reports whether f has recorded l.
+func (f *Fit) keeps(l Learnt) bool {
+	mean, sd, ok := f.Kept(l.Name)
+	return ok && mean == l.Mean && sd == l.SD
+}
+
 // keptVariance is the prior variance of a feature of a map or a list with the text before '=' of
 // which f has learnt one; false for others.
 func (f *Fit) keptVariance(feature []byte) (variance float64, ok bool) {
@@ -267,6 +271,14 @@ func (f *Fit) scaleLevels(unit float64) {
 		if l := &f.Learnt[k]; strings.HasPrefix(l.Name, levelsPrefix) {
 			l.Mean, l.SD = l.Mean*unit, l.SD*unit
 		}
+	}
+}
+
+// KeepMissing records for predictions and continued fits whether NULLs contributed nothing. f has
+// its columns.
+func (f *Fit) KeepMissing(m *Model) {
+	if m.Options.Missing == "absent" && !m.Options.AnyColumns && slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return c.Kind != FeaturesColumn }) {
+		f.Keep(KeptAbsent, 1, 0)
 	}
 }
 

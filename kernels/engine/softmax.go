@@ -157,5 +157,6 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 			f.AddStatus("the offset is the same for all classes, which does not change their probabilities: with reference it is that of all classes but one")
 		}
 		f.AddStatus(c.ScaleNote(f))
+		f.KeepMissing(p.Model)
 	})
 }
