@@ -134,8 +134,12 @@ func Agree(a, b *Fit) error {
 			}
 		}
 	}
-	for _, l := range slices.Concat(a.Learnt, b.Learnt) { // correlated ones have an error of their own
-		if name, ok := strings.CutPrefix(l.Name, levelsPrefix); ok && len(a.Correlations)+len(b.Correlations) == 0 {
+	for _, l := range slices.Concat(a.Learnt, b.Learnt) {
+		name, ok := strings.CutPrefix(l.Name, levelsPrefix)
+		if !ok || a.N == 0 || b.N == 0 || len(a.Correlations)+len(b.Correlations) > 0 { // correlated ones have an error of their own
+			continue
+		}
+		if !a.keeps(l) || !b.keeps(l) { // parts that continue one fit keep the variance that it learnt
 			return fmt.Errorf("features named %.100q have a learnt prior variance of their own, %.4g; only fits of one prior can be merged: fit the parts with one prior_variance, or %w", strings.TrimSuffix(name, ")")+"=...", l.Mean*l.Mean+l.SD*l.SD, ErrApart)
 		}
 	}
