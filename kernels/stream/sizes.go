@@ -10,9 +10,13 @@ import (
 // manySizes is the number of features that sizes has room for: a status names only one.
 const manySizes = 64
 
-// fewEarlier is from how many rows on what was not measured counts: before that, values of 0 are
-// likely.
-const fewEarlier = 16
+const (
+	// fewEarlier is from how many rows on what was not measured counts: before that, values of 0
+	// are likely.
+	fewEarlier = 16
+	// sizedRows is how many rows of a stream are measured; that many show the scale of a feature.
+	sizedRows = 10_000
+)
 
 // sizes are the mean squares of the first features of maps and lists, or slots, that had a value far
 // from 1 in a row of weight above 0. Earlier rows, if they are fewEarlier, count as if it had been 1.
@@ -33,8 +37,11 @@ func (z *sizes) size() int64 {
 	return 4*int64(cap(z.at)) + 24*int64(cap(z.cols))
 }
 
-// measure adds the values of a row.
+// measure adds the values of a row, if it is one of the first.
 func (s *State) measure(fs []uint32, xs []float64) {
+	if s.told >= s.plan.begins+sizedRows {
+		return
+	}
 	for e, x := range xs {
 		far := kernels.FarFromOne(x)
 		if !far && (s.means == nil || len(s.means.sizes.cols) == 0) {
@@ -77,8 +84,8 @@ func (s *State) sizeOf(id uint32, begin bool) *sizeOf {
 		if len(z.cols) < manySizes && int(id) >= s.plan.Named && s.dict.ColumnOf(id) == 0 && s.dict.NumberPlace(id) == math.MaxInt {
 			k = int32(len(z.cols))
 			c := sizeOf{id: id}
-			if s.told >= fewEarlier {
-				c.n, c.square = s.told, 1
+			if earlier := s.told - s.plan.begins; earlier >= fewEarlier {
+				c.n, c.square = earlier, 1
 			}
 			z.cols = append(z.cols, c)
 		}
