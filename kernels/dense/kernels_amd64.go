@@ -208,8 +208,7 @@ func timesStrips512(f, l, y *float64, first, strips int)
 //go:noescape
 func rotateStrips512(l, u, a, b, c *float64, first, strips int)
 
-// exp512 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to
-// those of 700.
+// exp512 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.
 //
 //go:noescape
 func exp512(up, down, x *float64, n int)
@@ -334,20 +333,17 @@ func timesStrips2(f, l, y *float64, first, strips int)
 //go:noescape
 func rotateStrips2(l, u, a, b, c *float64, first, strips int)
 
-// exp2 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to
-// those of 700.
+// exp2 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.
 //
 //go:noescape
 func exp2(up, down, x *float64, n int)
 
-// addRows512 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the
-// order of the rows.
+// addRows512 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.
 //
 //go:noescape
 func addRows512(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)
 
-// addRows2 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the
-// order of the rows.
+// addRows2 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.
 //
 //go:noescape
 func addRows2(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)
