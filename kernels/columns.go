@@ -317,9 +317,7 @@ func (f *Fit) LacksIndicator(feature string) bool {
 	})
 }
 
-func (f *Fit) lacksIndicator(c *FitColumn) bool {
-	return f.HashBits > 0 && (f.LearntAbsent() || c.Mixed())
-}
+func (f *Fit) lacksIndicator(c *FitColumn) bool { return f.LearntAbsent() || c.Mixed() }
 
 // trainedWithout reports whether rows without a value of c were learnt without it, or without the
 // level of an interaction.

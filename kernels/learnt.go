@@ -205,13 +205,7 @@ func (f *Fit) KeepModel(m *Model) {
 			f.Keep(name, at, 0)
 		}
 	}
-	if m.Start != nil {
-		for _, l := range m.Start.Learnt { // names that these rows do not have
-			if _, _, has := f.Kept(l.Name); !has && strings.HasPrefix(l.Name, levelsPrefix) {
-				f.Keep(l.Name, l.Mean, l.SD)
-			}
-		}
-	}
+	f.keepLevels(m.Start) // of names that these rows do not have
 	n, moving, _ := m.Start.Kept(KeptPriors)
 	for _, b := range m.Priors {
 		if b.Variance > 0 {
@@ -239,6 +233,19 @@ func (f *Fit) KeepModel(m *Model) {
 // lists by the text before '='.
 func (f *Fit) KeepsLevels() bool {
 	return f != nil && slices.ContainsFunc(f.Learnt, func(l Learnt) bool { return strings.HasPrefix(l.Name, levelsPrefix) })
+}
+
+// keepLevels records the learnt prior variances that o, nil for none, has by the text before '=' and
+// f has not.
+func (f *Fit) keepLevels(o *Fit) {
+	if o == nil {
+		return
+	}
+	for _, l := range o.Learnt {
+		if _, _, has := f.Kept(l.Name); !has && strings.HasPrefix(l.Name, levelsPrefix) {
+			f.Keep(l.Name, l.Mean, l.SD)
+		}
+	}
 }
 
 // keeps reports whether f has recorded l.

@@ -199,13 +199,7 @@ func (l partParameters) note(f *Fit, parts int64, from *Fit) error {
 	if l.drifts {
 		f.Keep(KeptDrift, 1, 0)
 	}
-	if from.KeepsLevels() {
-		for _, own := range from.Learnt {
-			if strings.HasPrefix(own.Name, levelsPrefix) {
-				f.Keep(own.Name, own.Mean, own.SD)
-			}
-		}
-	}
+	f.keepLevels(from)
 	if l.absent && !l.present {
 		f.Keep(KeptAbsent, 1, 0)
 	}

@@ -7,10 +7,9 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// manySizes is the number of features that sizes has room for: a status names only one.
-const manySizes = 64
-
 const (
+	// manySizes is the number of features that sizes has room for: a status names only one.
+	manySizes = 64
 	// fewEarlier is from how many rows on what was not measured counts: before that, values of 0
 	// are likely.
 	fewEarlier = 16
@@ -85,7 +84,7 @@ func (s *State) sizeOf(id uint32, begin bool) *sizeOf {
 			k = int32(len(z.cols))
 			c := sizeOf{id: id}
 			if earlier := s.told - s.plan.begins; earlier >= fewEarlier {
-				c.n, c.square = earlier, 1
+				c.n, c.square = min(earlier, sizedRows), 1
 			}
 			z.cols = append(z.cols, c)
 		}
