@@ -598,7 +598,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 					return nil
 				}
 				results[i], err = hinted(a.Fit(running()))
-				a.release()
+				a.release(err)
 				return err
 			}
 		}
@@ -612,7 +612,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 			return w.result(states[i].(*fitState).plan, results[i])
 		case fits[i] != nil:
 			err := w.factorised(fits[i])
-			awoken[i].release()
+			awoken[i].release(err)
 			return err
 		default: // a row made the group NULL
 			w.null()

@@ -234,9 +234,10 @@ func (w *materialized) materialize(s *fitState) (err error) {
 	return err
 }
 
-// release gives back what w no longer needs.
-func (w *materialized) release() {
-	if w.of != nil {
+// release gives back what w no longer needs after its fit ended with err; an interrupt may leave it
+// in use.
+func (w *materialized) release(err error) {
+	if w.of != nil && !interrupted(err) {
 		w.of.release(w.Fitter)
 	}
 	*w = materialized{}

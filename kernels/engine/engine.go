@@ -42,7 +42,8 @@ type Fitter interface {
 	Clone() Fitter
 	Size() int64 // bytes
 	// Fit returns the result for the rows so far; more may follow. A cancelled ctx ends it with its
-	// cause. The time limit of the model's options ends an iterative fit with the best posterior
+	// cause; the Fitter is unusable then, as what is left behind may still read it: fit a Clone to
+	// go on. The time limit of the model's options ends an iterative fit with the best posterior
 	// found and a status that says so, or with an error that Is stop.ErrTimeLimit if there is none
 	// yet.
 	Fit(ctx context.Context) (*Result, error)

@@ -219,7 +219,7 @@ func (c *long) prepare(n, p int) (func(ctx context.Context) error, error) {
 		r, err := f.Fit(context.Background())
 		return func(ctx context.Context) error { _, err := r.Part.Step(ctx, m); return err }, err
 	}
-	return func(ctx context.Context) error { _, err := f.Fit(ctx); return err }, nil
+	return func(ctx context.Context) error { _, err := f.Clone().Fit(ctx); return err }, nil
 }
 
 // alone is a fit of p independent weights in the full form.

@@ -1110,7 +1110,8 @@ func (s *State) Each(ctx context.Context, visit func(name []byte, w kernels.Weig
 }
 
 // Read calls read once with a function like Each that visits while visit returns true; the beliefs
-// are sorted once for all its calls. A cancelled ctx ends them, and Read with its cause.
+// are sorted once for all its calls. A cancelled ctx ends them, and Read with its cause; s is
+// unusable then.
 func (s *State) Read(ctx context.Context, read func(each func(visit func(name []byte, w kernels.Weight) bool))) error {
 	var sorted *reader
 	err := stop.Run(ctx, s.long(), func() (err error) {
@@ -1382,7 +1383,8 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	return kernels.Join(status, "")
 }
 
-// Fit returns the posterior with its covariance, in belief order.
+// Fit returns the posterior with its covariance, in belief order. After a cancelled ctx s is
+// unusable: what is left behind may still read it.
 // Errors: a belief that is not finite; those of the form.
 func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 	if s.plan.slow {
