@@ -120,10 +120,16 @@ func (f *Fit) LevelVariance(name []byte) (variance float64, ok bool) {
 	if c == nil {
 		return f.keptVariance(name)
 	}
+	variance = c.ofLevels()
+	return variance, variance >= 0
+}
+
+// ofLevels is the prior variance of a new level, including the uncertainty of a learnt one.
+func (c *FitColumn) ofLevels() float64 {
 	if m, sd, ok := c.Deviation(); ok {
-		return m*m + sd*sd, true
+		return m*m + sd*sd
 	}
-	return c.Variance, c.Variance >= 0
+	return c.Variance
 }
 
 // levelsOf returns the column of levels that a feature belongs to, the longest if names of columns

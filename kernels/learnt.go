@@ -248,10 +248,11 @@ func (f *Fit) keepLevels(o *Fit) {
 	}
 }
 
-// keeps reports whether f has recorded l.
+// keeps reports whether f has recorded the variance of l.
 func (f *Fit) keeps(l Learnt) bool {
 	mean, sd, ok := f.Kept(l.Name)
-	return ok && mean == l.Mean && sd == l.SD
+	v := l.Mean*l.Mean + l.SD*l.SD
+	return ok && math.Abs(mean*mean+sd*sd-v) <= 1e-9*v
 }
 
 // keptVariance is the prior variance of a feature of a map or a list with the text before '=' of

@@ -96,7 +96,10 @@ func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(a, b) }
 
 // Agree returns an error if two fits cannot be parts of one: a different family, link, shape,
 // prior, intercept or hash_bits, or classes.
-func Agree(a, b *Fit) error {
+func Agree(a, b *Fit) error { return agree(a, b, false) }
+
+// agree is Agree; with continued, a and b continue one fit, or a continues b.
+func agree(a, b *Fit, continued bool) error {
 	bits := func(n int) any {
 		if n == 0 {
 			return "none"
@@ -139,11 +142,11 @@ func Agree(a, b *Fit) error {
 		if !ok || a.N == 0 || b.N == 0 || len(a.Correlations)+len(b.Correlations) > 0 { // correlated ones have an error of their own
 			continue
 		}
-		if !a.keeps(l) || !b.keeps(l) { // parts that continue one fit keep the variance that it learnt
-			return fmt.Errorf("features named %.100q have a learnt prior variance of their own, %.4g; only fits of one prior can be merged: fit the parts with one prior_variance, or %w", strings.TrimSuffix(name, ")")+"=...", l.Mean*l.Mean+l.SD*l.SD, ErrApart)
+		if !continued || !a.keeps(l) || !b.keeps(l) { // parts that continue one fit keep the variance that it learnt
+			return fmt.Errorf("features named %.100q have a learnt prior variance of their own, %.4g; only fits of one prior can be merged: if they continue one fit, give that fit as their prior; otherwise fit the parts with one prior_variance, or %w", strings.TrimSuffix(name, ")")+"=...", l.Mean*l.Mean+l.SD*l.SD, ErrApart)
 		}
 	}
-	return differByVariance(a, b)
+	return differByVariance(a, b, continued)
 }
 
 // agreesWith is Agree for a part and the fit that it started from: one that records no columns has
@@ -153,13 +156,13 @@ func (f *Fit) agreesWith(from *Fit) error {
 	if len(from.Columns) == 0 {
 		own.Columns = nil
 	}
-	return Agree(&own, from)
+	return agree(&own, from, true)
 }
 
 // differByVariance returns an error for a column of levels whose prior variance is not that of
 // other weights, unless both fits were given it: with a learnt one the posterior is not that of the
-// rows and one prior.
-func differByVariance(a, b *Fit) error {
+// rows and one prior. One that a part keeps of the fit that it continued is given.
+func differByVariance(a, b *Fit, continued bool) error {
 	for _, f := range []*Fit{a, b} {
 		other := a
 		if f == a {
@@ -173,20 +176,24 @@ func differByVariance(a, b *Fit) error {
 				continue
 			}
 			v := f.Prior.Variance
-			found, to := other.column(c.Name, LevelsColumn), ""
+			found, to, by := other.column(c.Name, LevelsColumn), "", ""
+			same := found != nil && math.Abs(c.ofLevels()*other.Prior.Variance-found.ofLevels()*v) <= 1e-9*c.ofLevels()*other.Prior.Variance
 			switch _, _, learnt := c.Deviation(); {
 			case other.N == 0 && len(other.Columns) == 0: // it saw no row that could show it
 				continue
 			case found == nil:
 				to = "none"
+			case same && (continued || !learnt && !other.learnsPrior()):
+				continue
 			case learnt, other.learnsPrior():
 				to = fmt.Sprintf("%.4g, which were learnt", found.Variance)
-			case math.Abs(c.Variance*other.Prior.Variance-found.Variance*v) > 1e-9*c.Variance*other.Prior.Variance:
-				to = fmt.Sprintf("%.4g", found.Variance)
+				if same {
+					by = "if they continue one fit, give that fit as their prior; otherwise "
+				}
 			default:
-				continue
+				to = fmt.Sprintf("%.4g", found.Variance)
 			}
-			return fmt.Errorf("column %.100q has a prior variance of its own, %.4g, and in another fit %s; only fits of one prior can be merged: fit the parts with prior_variance: {%s: %.4g}, or %w", c.Name, c.Variance, to, c.Name, c.Variance, ErrApart)
+			return fmt.Errorf("column %.100q has a prior variance of its own, %.4g, and in another fit %s; only fits of one prior can be merged: %sfit the parts with prior_variance: {%s: %.4g}, or %w", c.Name, c.Variance, to, by, c.Name, c.Variance, ErrApart)
 		}
 	}
 	return nil
@@ -420,7 +427,7 @@ type fitMerge struct {
 func (m *fitMerge) begin() error {
 	out := &m.out
 	*out = *m.fits[0]
-	m.byColumn = out.learnsPrior() || out.GivenVariances() != nil
+	m.byColumn = out.learnsPrior() || out.GivenVariances() != nil || m.from.KeepsLevels()
 	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns, out.Learnt = 0, 0, 0, math.NaN(), nil, nil
 	m.start = &Fit{Prior: out.Prior, Time: math.NaN()}
 	var noise noises
@@ -452,7 +459,7 @@ func (m *fitMerge) gather(f *Fit) error {
 			return err
 		}
 	} else if f != m.start {
-		if err := Agree(first, f); err != nil {
+		if err := agree(first, f, m.from != nil); err != nil {
 			return err
 		}
 	}

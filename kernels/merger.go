@@ -22,7 +22,7 @@ type Merger struct {
 	from   *Fit
 	sums   []mergeSum // by feature
 	k      int64
-	given  bool           // prior variances of columns of levels were given
+	given  bool           // prior variances by column of levels, or by text before '='
 	cols   []FitColumn    // of a part; nil if none records any
 	noise  noises         // of the parts, without from
 	learnt partParameters // of the parts, without from
@@ -65,6 +65,7 @@ func NewMerger(f, from *Fit) (*Merger, error) {
 		return nil, fmt.Errorf("prior: %w", err)
 	}
 	m.from = from
+	m.head.keepLevels(from)
 	m.head.N, m.head.Skipped, m.head.LogEvidence, m.head.Columns = from.N, from.Skipped, from.LogEvidence, from.Columns
 	m.prior = make(map[string]Weight, len(from.Beliefs))
 	for _, b := range from.Beliefs {
@@ -107,7 +108,7 @@ func (m *Merger) same(cols []FitColumn) error {
 // AddJoint adds a whole fit. It is retained and must not change.
 func (m *Merger) AddJoint(f *Fit) error {
 	if m.k > 0 || len(m.joint) > 0 {
-		if err := Agree(m.model(), f); err != nil {
+		if err := agree(m.model(), f, m.from != nil); err != nil {
 			return err
 		}
 	}
@@ -128,7 +129,7 @@ func (m *Merger) AddJoint(f *Fit) error {
 // ones; those of beliefs. The merger is unusable then.
 func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 	if m.k > 0 {
-		if err := Agree(&m.head, f); err != nil {
+		if err := agree(&m.head, f, m.from != nil); err != nil {
 			return err
 		}
 	}
@@ -141,7 +142,7 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 	if err := m.head.AddPart(f, m.start()); err != nil {
 		return err
 	}
-	m.given = m.head.GivenVariances() != nil
+	m.given = m.head.GivenVariances() != nil || m.from.KeepsLevels()
 	m.learnt.add(f, f.N-m.start().N, 1)
 	m.said.add(f)
 	m.k++
@@ -178,7 +179,7 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 // Merge adds the parts of src, which is not changed.
 // Errors: those of Add; ErrPriors.
 func (m *Merger) Merge(src *Merger) error {
-	if err := Agree(m.model(), src.model()); err != nil {
+	if err := agree(m.model(), src.model(), m.from != nil); err != nil {
 		return err
 	}
 	if err := m.StartsFrom(src.from); err != nil {
