@@ -16,6 +16,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/ep"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
@@ -531,6 +532,10 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 			f.AddStatus(p.Overdispersion(f))
 			f.AddStatus(p.Averages(f))
 			f.AddStatus(p.BaseNote(f))
+			// Neither a low rank nor draws show what the rows say of each weight.
+			if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {
+				f.AddStatus(f.PriorNote(p.Model))
+			}
 		}
 		if err == nil {
 			f.AddStatus(none)

@@ -20,7 +20,7 @@ var methods = []Method{
 		make:    newADF, Covariance: "arrowhead", LearnsShape: true, LearnsPrior: true},
 	{Name: "ep", Source: "Zoeter (2007), section 3",
 		Summary: "Expectation propagation by quadrature, run to convergence; over weights that drift it sweeps forward and backward. The covariance is full, low-rank or diagonal. Diagonal means factorised beliefs: their means are good, but their variances are too small if features are correlated.",
-		make:    keeping(layOut, solveByEP), Moments: true, Passes: &Passes{Covariance: "full"}},
+		make:    keeping(layOut, solveEP), Moments: true, Passes: &Passes{Covariance: "full"}},
 	{Name: "laplace", Source: "Hennig (2020); MacKay (1992)",
 		Summary: "Laplace's approximation: finds the most probable weights by Newton's method, and uses the Gaussian with the curvature there. It gives the log evidence, and learns prior variance, dispersion and shape by maximising it.",
 		make:    keeping(inPlace, solveLaplace), Passes: &Passes{Default: true}},
@@ -133,15 +133,6 @@ func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error
 		}
 		return r.Fit, nil
 	})
-}
-
-// solveByEP is solveEP as a method of its own, with a note if the prior variances do not fit.
-func solveByEP(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
-	f, err := solveEP(ctx, p)
-	if err == nil && !p.LearnsPrior() && !p.Drifts() {
-		f.AddStatus(f.PriorNote(p.Model))
-	}
-	return f, err
 }
 
 func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A column of very many levels for its rows that has nothing to do with the responses, and
-// weights far beyond their prior: the filters and ep say so, and only then.
+// weights far beyond their prior: the filters, ep and laplace say so, and only then.
 func TestPriorThatDoesNotFit(t *testing.T) {
 	kerneltest.Slow(t)
 	const n = 2000
@@ -29,7 +29,7 @@ func TestPriorThatDoesNotFit(t *testing.T) {
 		for k := range w {
 			w[k] = c.spread * r.NormFloat64()
 		}
-		for _, method := range []string{"adf", "ep", "ekf", "sequential_laplace"} {
+		for _, method := range []string{"adf", "ep", "ekf", "sequential_laplace", "laplace"} {
 			e, err := Find(method)
 			if err != nil {
 				t.Fatal(err)
