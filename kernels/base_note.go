@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
@@ -27,6 +28,27 @@ func (p *Problem) BaseNote(f *Fit) string {
 		p.Stop.Row(i)
 		return b.Obs(i), eta[i]
 	})
+}
+
+// ConstantNote is the note on responses that are all equal if their spread is to be learnt; "" for
+// others.
+//
+// Cost: O(rows), for equal ones.
+func (p *Problem) ConstantNote() string {
+	if p.N < 2 || p.Offset != nil || !p.Options.AutoDispersion && !(p.Options.AutoShape && p.Lik.Traits().Relative) {
+		return ""
+	}
+	for _, y := range p.Y[1:p.N] {
+		if y != p.Y[0] {
+			return ""
+		}
+	}
+	return ConstantNote(p.Y[0])
+}
+
+// ConstantNote says that all responses are y, though their spread is to be learnt.
+func ConstantNote(y float64) string {
+	return fmt.Sprintf("all responses are %.6g: nothing says how far others would lie, and intervals have no width", y)
 }
 
 // free reports whether no offset, prior or given weights keep the fit from the mean of the rows.

@@ -529,6 +529,7 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 		f, err := solve(ctx, p)
 		if err == nil && none == "" {
 			f.AddStatus(p.Separation(f))
+			f.AddStatus(p.ConstantNote())
 			f.AddStatus(p.Overdispersion(f))
 			f.AddStatus(p.Averages(f))
 			f.AddStatus(p.BaseNote(f))

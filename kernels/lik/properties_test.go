@@ -500,6 +500,8 @@ func TestCheck(t *testing.T) {
 		o      Obs
 		want   string
 	}{
+		{"bernoulli", Obs{Y: 2, Weight: 1}, "y = 2: bernoulli takes 0 or 1; labels 1 and 2 become y - 1; for other numbers there is family 'gaussian', for counts 'poisson'"},
+		{"bernoulli", Obs{Y: -1, Weight: 1}, "y = -1: bernoulli takes 0 or 1; labels -1 and 1 become y > 0; for other numbers there is family 'gaussian', for counts 'poisson'"},
 		{"bernoulli", Obs{Y: 3, Weight: 1}, "y = 3: bernoulli takes 0 or 1; for other numbers there is family 'gaussian', for counts 'poisson'"},
 		{"poisson", Obs{Y: -1, Weight: 1}, "y = -1: poisson takes whole numbers >= 0"},
 		{"poisson", Obs{Y: 1.5, Weight: 1}, "y = 1.5: poisson takes whole numbers >= 0; a rate is given as its count, with the offset ln(exposure)"},

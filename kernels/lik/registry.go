@@ -178,7 +178,14 @@ func checkWeight(o Obs) error {
 
 func checkBinary(o Obs) error {
 	if o.Y != 0 && o.Y != 1 {
-		return fmt.Errorf("y = %v: bernoulli takes 0 or 1; for other numbers there is family 'gaussian', for counts 'poisson'", o.Y)
+		labels := ""
+		switch o.Y {
+		case -1:
+			labels = "labels -1 and 1 become y > 0; "
+		case 2:
+			labels = "labels 1 and 2 become y - 1; "
+		}
+		return fmt.Errorf("y = %v: bernoulli takes 0 or 1; %sfor other numbers there is family 'gaussian', for counts 'poisson'", o.Y, labels)
 	}
 	return checkWeight(o)
 }

@@ -1366,7 +1366,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	say(s.cut > 0, "%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
 	say(s.sure > 0, "%d steps ended over %d of their own standard deviations from the mode of their row, whose response was far from its prediction: beliefs are too certain there, while adf has the exact moments of such rows", s.sure, MaxLeft)
 	if y := s.constant(); y != nil {
-		say(true, "all responses are %.6g: nothing says how far others would lie, and intervals have no width", y.Center)
+		status = kernels.Join(status, kernels.ConstantNote(y.Center))
 	} else if b.learning != nil {
 		status = kernels.Join(status, b.learning.Note(s.form.Known(k)))
 	}
