@@ -252,7 +252,12 @@ func checkResponse(y *capi.Vec) error {
 	}
 	switch {
 	case l.Found == "":
-		return fmt.Errorf("y is %s; allowed: BOOLEAN or a number", y.TypeName())
+		how := ""
+		switch y.Type {
+		case capi.Struct, capi.Map, capi.List, capi.Array:
+			how = "; y comes first, then x"
+		}
+		return fmt.Errorf("y is %s; allowed: BOOLEAN or a number%s", y.TypeName(), how)
 	case l.Mixed != nil:
 		return fmt.Errorf("y is %s, with %s; allowed: BOOLEAN or a number, as in %s", y.TypeName(), l.Found, castOrNull(l.Mixed))
 	case l.Numbers:

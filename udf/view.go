@@ -2,6 +2,7 @@ package udf
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/rows"
@@ -118,9 +119,22 @@ var words = rows.Words{
 	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE, lists of VARCHAR, maps and lists of features, and as an interaction a STRUCT of some of these",
 	Key:        "VARCHAR or an integer",
 	Missing:    "NULL",
-	Moments: func(name string) string {
+	Advice:     instead,
+}
+
+// instead is what to write for a column of type typ, which is no feature as it is.
+func instead(name, typ string) string {
+	switch {
+	case strings.HasPrefix(typ, "TIMESTAMP"):
 		return fmt.Sprintf("epoch(%[1]s) for a number, hour(%[1]s)::VARCHAR or dayname(%[1]s) for levels", name)
-	},
+	case strings.HasPrefix(typ, "TIME"):
+		return fmt.Sprintf("epoch(%[1]s) for a number, hour(%[1]s)::VARCHAR for levels", name)
+	case typ == "INTERVAL":
+		return fmt.Sprintf("epoch(%s)", name)
+	case typ == "UUID" || typ == "BIT" || typ == "BLOB":
+		return fmt.Sprintf("%s::VARCHAR for levels, of which each should have several rows", name)
+	}
+	return ""
 }
 
 // planFeatures inspects the type of x. Errors: a type that features cannot have.

@@ -193,8 +193,8 @@ type Words struct {
 	Key        string // what the name of a feature can be
 	Missing    string // a missing value
 
-	// Moments returns advice for a timestamp, by the name of its column.
-	Moments func(name string) string
+	// Advice says what to write for a column of a type that no feature can have; "" for nothing.
+	Advice func(name, typ string) string
 }
 
 // NewEncoder returns the encoder of the rows whose features are x: a struct of named columns, a
@@ -273,8 +273,10 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 			}
 			if !ok {
 				err := fmt.Errorf("%s field %q is %s; allowed in %s: %s", what, c.Name(), c.Type(), e.words.Struct, e.words.Contents)
-				if advice := e.words.Moments; advice != nil && strings.HasPrefix(strings.ToUpper(c.Type()), "TIMESTAMP") {
-					err = fmt.Errorf("%w; write %s", err, advice(c.Name()))
+				if e.words.Advice != nil {
+					if advice := e.words.Advice(c.Name(), c.Type()); advice != "" {
+						err = fmt.Errorf("%w; write %s", err, advice)
+					}
 				}
 				return false, err
 			}
