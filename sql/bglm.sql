@@ -315,7 +315,11 @@ CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x, opts := NULL) AS TAB
   SELECT unnest(bglm_c_, recursive := true)
   FROM (SELECT unnest(bglm_loo_compare(bglm_m_, y, x, opts)) AS bglm_c_
         FROM query(bglm_source(rows)), 
-             (SELECT map(list(bglm_n_::VARCHAR), list(bglm_needs(bglm_f_, 'bglm_compare_fits'))) AS bglm_m_
+             (SELECT CASE WHEN count(DISTINCT bglm_n_::VARCHAR) < count(*)
+                          THEN error('bglm_compare_fits: fits: ' || CASE WHEN count(bglm_n_) < count(*) THEN 'a name is NULL'
+                                     WHEN mode(bglm_n_::VARCHAR) = '' THEN 'several fits have no name'
+                                     ELSE 'several fits have the name "' || mode(bglm_n_::VARCHAR) || '"' END || '; allowed: a name of its own for each, in the column name')
+                          ELSE map(list(bglm_n_::VARCHAR), list(bglm_needs(bglm_f_, 'bglm_compare_fits'))) END AS bglm_m_
               FROM (SELECT NULL::STRUCT(bglm_none BOOLEAN) AS fit, '' AS name) bglm_0, LATERAL (SELECT name AS bglm_n_, fit AS bglm_f_ FROM query(bglm_source(fits))) bglm_1));
 
 CREATE OR REPLACE MACRO bglm_contrasts(fits, x, "column") AS TABLE

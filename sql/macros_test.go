@@ -242,6 +242,10 @@ func TestCompareFits(t *testing.T) {
 	exec(t, db, `CREATE TABLE rows AS SELECT i % 5 AS x, i % 3 = 0 AS y FROM range(30) t(i)`,
 		`CREATE TABLE fits AS SELECT 7 AS name, bglm_fit(y, {x: x}) AS fit FROM rows UNION ALL SELECT 8, NULL`)
 	same(t, db, "SELECT name, n, elpd_diff FROM bglm_compare_fits('fits', 'rows', y, {x: x})", "7 | 30 | 0\n")
+	for names, want := range map[string]string{"": "several fits have no name", "'a' AS name,": `several fits have the name "a"`, "nullif(i, 0) AS name,": "a name is NULL"} {
+		exec(t, db, "CREATE OR REPLACE TABLE alike AS SELECT "+names+" fit FROM (SELECT fit FROM fits WHERE fit IS NOT NULL), range(2) t(i)")
+		fails(t, db, "FROM bglm_compare_fits('alike', 'rows', y, {x: x})", "bglm_compare_fits: fits: "+want+"; allowed: a name of its own for each, in the column name")
+	}
 	exec(t, db, `CREATE TABLE counts AS SELECT i % 5 AS x, i % 4 * 100 AS n, 1 + i % 4 AS e FROM range(30) t(i)`,
 		`CREATE TABLE rates AS SELECT 'rate' AS name, bglm_fit(n, {x: x}, {family: 'poisson', offset_: ln(e)}) AS fit FROM counts`)
 	same(t, db, `SELECT a.elpd_loo = b.elpd_loo FROM bglm_compare_fits('rates', 'counts', n, {x: x}, opts := {offset_: ln(e)}) a,
