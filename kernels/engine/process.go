@@ -78,6 +78,9 @@ func (s process) Fit(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n > 0 && len(p.Alpha) == 0 { // rows of weight 0 are left out
+		p.Status = kernels.Join(p.Status, kernels.WeightlessNote)
+	}
 	p.Status = kernels.Join(kernels.Join(kernels.Join(p.Status, farNote(m, p, b)), p.Beside), kernels.SkippedNote(s.Skipped()))
 	return &Result{Process: p, Fit: &kernels.Fit{Method: "gp", Family: p.Family, Link: p.Link, Shape: p.Shape, Dispersion: p.Dispersion,
 		Prior: m.Prior, Time: math.NaN(), N: int64(p.N), Skipped: s.Skipped(), LogEvidence: p.LogEvidence,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
@@ -60,8 +61,8 @@ type Posterior struct {
 	SignalVariance    float64
 	Mean              float64
 
-	// X holds the rows of the fit in their order; rows of negative curvature, which
-	// only likelihoods that are not log-concave have, come last.
+	// X holds the rows of the fit in their order, without those of weight 0; rows of negative
+	// curvature, which only likelihoods that are not log-concave have, come last.
 	X *dense.Matrix
 	// Center and Scale are, by column, subtracted from the rows and then divided by to give X; nil
 	// if X holds the rows as given.
@@ -74,7 +75,7 @@ type Posterior struct {
 	Root     []float64
 	Negative int
 
-	N           int
+	N           int     // all rows, those of weight 0 as well
 	LogEvidence float64 // Laplace's, in nats
 	Iterations  int     // Newton steps of all mode searches
 	Converged   bool
@@ -118,22 +119,23 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+	d = d.counting()
 	need := 4.0 // distances, K, B and what the fit returns, in matrices of n x n
 	if o.auto() {
 		need += 2
 	}
 	var center, scale []float64
-	if o.Standardize && x.Rows > 0 {
-		d.x, center, scale = standardized(x, weight)
+	if o.Standardize && d.x.Rows > 0 {
+		d.x, center, scale = standardized(d.x, d.Weight)
 	}
-	n := float64(len(y))
-	g, err := memory.Reserve(int64(8*(need*n*n+(20+3*float64(x.Cols))*n)), fmt.Sprintf("%d rows, whose covariance is kept several times", len(y)))
+	n := float64(d.x.Rows)
+	g, err := memory.Reserve(int64(8*(need*n*n+(20+3*float64(x.Cols))*n)), fmt.Sprintf("%d rows, whose covariance is kept several times", d.x.Rows))
 	if err != nil {
 		return nil, err
 	}
 	defer g.Release()
 	s := newSearch(d, newGeometry(k, d.x), o)
-	if n := x.Rows; n > 0 && o.auto() {
+	if d.x.Rows > 0 && o.auto() {
 		err = s.byEvidence(o)
 	} else if err = s.fit(o.parameters(l)); err == nil {
 		err = s.highest()
@@ -142,7 +144,7 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 		return nil, err
 	}
 	p := s.posterior()
-	p.Center, p.Scale = center, scale
+	p.N, p.Center, p.Scale = x.Rows, center, scale
 	if p.Converged {
 		p.Beside = s.worseThanMeanNote()
 	}
@@ -248,6 +250,32 @@ func (d *data) check() error {
 		}
 	}
 	return nil
+}
+
+// counting returns the rows whose weight is not 0. The others say nothing of f, but their places and
+// responses would move the bounds and starts of a search by evidence.
+func (d *data) counting() *data {
+	if !slices.Contains(d.Weight, 0) {
+		return d
+	}
+	var keep []int
+	for i, w := range d.Weight {
+		if w != 0 {
+			keep = append(keep, i)
+		}
+	}
+	of := func(v []float64) []float64 {
+		if v == nil {
+			return nil
+		}
+		return pick(v, keep)
+	}
+	c := &data{d.Data, dense.NewUnder(d.x.Stop, len(keep), d.x.Cols), of(d.offset)}
+	c.Y, c.Weight, c.Trials = of(d.Y), of(d.Weight), of(d.Trials)
+	for a, i := range keep {
+		copy(c.x.Row(a), d.x.Row(i))
+	}
+	return c
 }
 
 func checkInput(x []float64) error {
