@@ -231,7 +231,7 @@ type typicalParameters struct{ length, signal, more, spread float64 }
 //
 // The signal variance moves within a factor of 1e6 of constant's, whose wide value is no less than
 // the square of its distance from a given mean; with a link up to 100 or the given value. The
-// lengthscale moves from a tenth of the smallest distance (at least 1e-6 of the largest) to 100
+// lengthscale moves from a tenth of the smallest distance (at least 1e-6 of the median one) to 100
 // times the largest; the mean by 20 standard deviations of f; the dispersion within a factor of 1e6
 // of a third of the extent of y; the shape between 0.05 and 10,000.
 func (c *climber) bounds() (given vector, m typicalParameters) {
@@ -249,7 +249,7 @@ func (c *climber) bounds() (given vector, m typicalParameters) {
 	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit, math.Log(c.fixed.dispersion), math.Log(c.fixed.shape)}
 	least, typical, most := c.spread()
 	m = typicalParameters{math.Log(typical), math.Log(variance.narrow), math.Log(variance.wide / variance.narrow), math.Log(spread.narrow)}
-	shortest, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(100*most)
+	shortest, longest := math.Log(max(0.1*least, 1e-6*typical)), math.Log(100*most)
 	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
 		square := 0.0
 		for i := range c.Y {
