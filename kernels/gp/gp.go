@@ -80,7 +80,7 @@ type Posterior struct {
 	Iterations  int     // Newton steps of all mode searches
 	Converged   bool
 	Status      string // "ok" or one sentence
-	Beside      string // lik.BesideMean of the rows; it is not part of Status
+	Beside      string // lik.BesideMean of the rows or of rows left out; it is not part of Status
 }
 
 // Fit finds the posterior of a Gaussian process, and with auto options its parameters.
@@ -146,7 +146,9 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	p := s.posterior()
 	p.N, p.Center, p.Scale = x.Rows, center, scale
 	if p.Converged {
-		p.Beside = s.worseThanMeanNote()
+		if p.Beside = s.worseThanMeanNote(); p.Beside == "" {
+			p.Beside = s.leftOutNote(p, o)
+		}
 	}
 	return p, nil
 }
