@@ -191,10 +191,26 @@ func TestExportErrors(t *testing.T) {
 		{`SELECT bglm_pmml(f, 3) FROM (SELECT bglm_laplace(y, {n: n}) AS f FROM ` + d + `)`, "response is INTEGER; allowed: VARCHAR"},
 		{`SELECT bglm_sql(f, 'duckdb') FROM (SELECT bglm_laplace(y, {n: n, g: g, "n:g": {n: n, g: g}}) AS f FROM ` + d + `)`, `interaction "n:g" of levels and numbers, which is no one column`},
 		{`SELECT bglm_sql(f, 'duckdb') FROM (SELECT bglm_laplace(y, {"n:g": {n: n, g: g}}) AS f FROM ` + d + `)`, `interaction "n:g" of levels and numbers`},
+		{`SELECT bglm_sql(f, 'duckdb') FROM (SELECT bglm_laplace(y, {Prediction: n, g: g}) AS f FROM ` + d + `)`, `option keep: found 'Prediction'; is a column of the result itself`},
+		{`SELECT bglm_sql(f, 'snowflake', {keep: 'i, lower'}) FROM (SELECT bglm_laplace(y, {n: n, g: g}) AS f FROM ` + d + `)`, `option keep: found 'lower'; is a column of the result itself`},
+		{`SELECT bglm_sql(f, 'postgres', {keep: 'bglm_m'}) FROM (SELECT bglm_laplace(y, {n: n, g: g}) AS f FROM ` + d + `)`, `option keep: found 'bglm_m'; is a name inside the query`},
+		{`SELECT bglm_sql(f, 'sqlite', {keep: 'prediction_g1'}) FROM (SELECT bglm_softmax(g, {n: n}) AS f FROM ` + d + `)`, `option keep: found 'prediction_g1'; is a column of the result itself`},
+		{`SELECT bglm_sql(f, 'duckdb') FROM (SELECT bglm_softmax(CASE WHEN y THEN 'yes' ELSE 'Yes' END, {n: n}) AS f FROM ` + d + `)`, `the classes "Yes" and "yes", whose columns prediction_Yes and prediction_yes are one in duckdb`},
+		{`SELECT bglm_sql(f, 'bigquery') FROM (SELECT bglm_laplace(y, MAP {'n': n, 'N': n * n}) AS f FROM ` + d + `)`, `the columns "N" and "n", which are one column in bigquery`},
 	} {
 		var s string
 		if err := db.QueryRow(e.query).Scan(&s); err == nil || !strings.Contains(err.Error(), e.want) {
 			t.Errorf("%s\n%v, want %s", e.query, err, e.want)
+		}
+	}
+	// Names that differ in case are two to PostgreSQL and Snowflake.
+	for _, query := range []string{
+		`SELECT bglm_sql(f, 'postgres', {keep: 'Prediction'}) FROM (SELECT bglm_laplace(y, MAP {'n': n, 'N': n * n}) AS f FROM ` + d + `)`,
+		`SELECT bglm_sql(f, 'snowflake', {keep: 'bglm_score'}) FROM (SELECT bglm_softmax(CASE WHEN y THEN 'yes' ELSE 'Yes' END, {n: n}) AS f FROM ` + d + `)`,
+	} {
+		var s string
+		if err := db.QueryRow(query).Scan(&s); err != nil {
+			t.Errorf("%s\n%v", query, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ type dialect struct {
 	real    string // type of numbers
 	text    string // type of text
 	quote   string // quotation mark of names, doubled inside
+	folds   bool   // names that differ in case alone are one
 	slashes bool   // a backslash is an escape in text, and in BigQuery's names
 	literal string // format of a number
 	least   string
@@ -23,10 +24,10 @@ type dialect struct {
 }
 
 var dialects = []dialect{
-	{name: "duckdb", real: "DOUBLE", text: "VARCHAR", quote: `"`, literal: "%s", least: "least", most: "greatest", joins: true, values: standardValues},
-	{name: "sqlite", real: "REAL", text: "TEXT", quote: `"`, literal: "%s", least: "min", most: "max", values: standardValues},
+	{name: "duckdb", real: "DOUBLE", text: "VARCHAR", quote: `"`, folds: true, literal: "%s", least: "least", most: "greatest", joins: true, values: standardValues},
+	{name: "sqlite", real: "REAL", text: "TEXT", quote: `"`, folds: true, literal: "%s", least: "min", most: "max", values: standardValues},
 	{name: "postgres", real: "DOUBLE PRECISION", text: "TEXT", quote: `"`, literal: "'%s'::float8", least: "least", most: "greatest", joins: true, values: standardValues},
-	{name: "bigquery", real: "FLOAT64", text: "STRING", quote: "`", slashes: true, literal: "%s", least: "least", most: "greatest", values: structValues},
+	{name: "bigquery", real: "FLOAT64", text: "STRING", quote: "`", slashes: true, folds: true, literal: "%s", least: "least", most: "greatest", values: structValues},
 	{name: "snowflake", real: "DOUBLE", text: "VARCHAR", quote: `"`, slashes: true, literal: "%s::DOUBLE", least: "least", most: "greatest", values: columnValues},
 }
 

@@ -102,6 +102,9 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 		}
 	}
 	w := &writer{d, m, o, to}
+	if err := w.checkNames(f.Classes); err != nil {
+		return "", err
+	}
 	if classes != nil {
 		of := &classWriter{w, classes, f.Classes}
 		numbers := 0
