@@ -80,7 +80,7 @@ type Posterior struct {
 	Iterations  int     // Newton steps of all mode searches
 	Converged   bool
 	Status      string // "ok" or one sentence
-	Beside      string // lik.BesideMean of the rows or of rows left out; it is not part of Status
+	Beside      string // lik.BesideMean of the rows or of rows left out, and what hides their places; it is not part of Status
 }
 
 // Fit finds the posterior of a Gaussian process, and with auto options its parameters.
@@ -148,6 +148,9 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	if p.Converged {
 		if p.Beside = s.worseThanMeanNote(); p.Beside == "" {
 			p.Beside = s.leftOutNote(p, o)
+		}
+		if note := s.scaleNote(o); note != "" {
+			p.Beside = kernels.Join(note, p.Beside)
 		}
 	}
 	return p, nil
