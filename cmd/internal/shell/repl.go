@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bglm/bglm/udf"
 	"github.com/ergochat/readline"
+
+	"github.com/bglm/bglm/udf"
 )
 
 // Prompts of the interactive shell.

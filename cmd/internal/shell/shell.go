@@ -21,8 +21,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bglm/bglm/udf"
 	_ "github.com/duckdb/duckdb-go/v2" // the driver "duckdb"
+
+	"github.com/bglm/bglm/udf"
 )
 
 // ErrQuit is returned when .quit ends the input.
