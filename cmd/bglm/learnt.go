@@ -25,7 +25,7 @@ type learnt struct {
 	Rows     int64    `json:"validation_rows"`
 	Weight   *float64 `json:"validation_weight,omitempty"` // sum of the weights of the rows, if they have any
 	Unsure   int64    `json:"validation_unsure,omitempty"` // rows too influential to be left out by a formula
-	Mean     *float64 `json:"base_rate,omitempty"`         // of the responses
+	Mean     *float64 `json:"base_rate,omitempty"`         // of the responses; of all trials
 	LogLoss  *float64 `json:"log_loss,omitempty"`          // minus the mean log density of a response
 	RuledOut int64    `json:"ruled_out,omitempty"`         // rows whose response had density 0: the log loss is infinite
 	BaseLoss *float64 `json:"base_log_loss,omitempty"`
@@ -45,9 +45,9 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	if err != nil {
 		return nil, err
 	}
-	trials, of := j.Option("trials")
-	if of {
-		sc.rows, sc.keep = "(SELECT *, ("+trials+")::DOUBLE AS bglm_n FROM "+sc.rows+")", []string{"bglm_n"}
+	number, trials := j.Option("trials")
+	if trials {
+		sc.rows, sc.keep = "(SELECT *, ("+number+")::DOUBLE AS bglm_n FROM "+sc.rows+")", []string{"bglm_n"}
 	}
 	r := &learnt{}
 	if r.How, err = sc.predictUnlearnt(s, j); err != nil || r.How == "" {
@@ -62,10 +62,14 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 		}
 		r.none = none > 0
 	}
+	of := "1"
+	if trials {
+		of = sc.keep[0] // responses are proportions, and the base loss that of the share of all trials
+	}
 	var mean, loss, base, auc sql.NullFloat64
 	var binary bool
 	var weight sql.NullFloat64
-	if err := s.Row("SELECT count(*), sum(w), "+weighted("y")+", -"+weighted("log_density")+", count(*) FILTER (log_density = '-inf'), coalesce(bool_and(y IN (0, 1)), false) FROM "+rows, &r.Rows, &weight, &mean, &loss, &r.RuledOut, &binary); err != nil {
+	if err := s.Row("SELECT count(*), sum(w), sum(w * y * "+of+") / sum(w * "+of+"), -"+weighted("log_density")+", count(*) FILTER (log_density = '-inf'), coalesce(bool_and(y IN (0, 1)), false) FROM "+rows, &r.Rows, &weight, &mean, &loss, &r.RuledOut, &binary); err != nil {
 		return nil, err
 	}
 	if sc.weight != "" && weight.Valid {

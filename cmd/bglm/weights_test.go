@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,6 +85,29 @@ func TestWeightsCountRows(t *testing.T) {
 					t.Errorf("%s, %s: bin %+v, want %+v", what, how, got, want)
 				}
 			}
+		}
+	}
+}
+
+// The base rate of successes among trials is that of all trials: its log loss is the one printed.
+func TestBaseRateOfTrials(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "trials.parquet")
+	query(t, "COPY (SELECT i % 7 / 7.0 AS x, CASE WHEN i % 3 = 0 THEN 40 ELSE 1 END AS n, CASE WHEN i % 3 = 0 THEN 4 + i % 2 ELSE i % 2 END AS s, 1 + i % 4 AS w FROM range(60) t(i)) TO '"+data+"'")
+	var sum learnt
+	if err := json.Unmarshal([]byte(ok(t, "fit", data, "-f", "s ~ x", "-o", "trials=n", "-o", "weight=w", "--json", "--out", data+".fit.parquet").stdout), &sum); err != nil {
+		t.Fatal(err)
+	}
+	from := "'" + data + "'"
+	for name, c := range map[string]struct {
+		got *float64
+		sql string
+	}{
+		"base rate": {sum.Mean, "SELECT sum(w * s) / sum(w * n) FROM " + from},
+		"base loss": {sum.BaseLoss, "SELECT -sum(w * (lgamma(n + 1) - lgamma(s + 1) - lgamma(n - s + 1) + s * ln(p) + (n - s) * ln(1 - p))) / sum(w) FROM " + from + ", (SELECT sum(w * s) / sum(w * n) AS p FROM " + from + ")"},
+	} {
+		want, err := strconv.ParseFloat(query(t, c.sql), 64)
+		if err != nil || c.got == nil || math.Abs(*c.got-want) > 1e-9 {
+			t.Errorf("%s %s, want %v (%v)", name, number(c.got, "%.10g"), want, err)
 		}
 	}
 }
