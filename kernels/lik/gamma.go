@@ -173,3 +173,22 @@ func (l gamma) logQuantile(m, v, above, z float64) float64 {
 	// x = log y: P(Y > y) is the count's distribution function
 	return quantile(m+math.Copysign(sd, z), sd, func(x float64) float64 { return above - poissonLognormalCDF(l.shape-1, x+logK-m, v) })
 }
+
+// mostLogs is the largest shape of LogSpread: beyond it the logarithms are those of numbers that
+// hardly vary.
+const mostLogs = 1e4
+
+// LogSpread returns the variance of the logarithm of a response of gamma with the given shape, and
+// n times the variance of the logarithm of the ratio of the variance of n logarithms to that under
+// the shape that is most likely for the same responses; ok is false for other distributions, and
+// for shapes under which this ratio says nothing.
+//
+// That shape depends on the mean of the logarithms of responses over their mean, whose variance is
+// trigamma(k) - 1/k and whose covariance with the squares is the slope of trigamma.
+func LogSpread(l Likelihood, shape float64) (variance, ratio float64, ok bool) {
+	if !l.Traits().Relative || !(shape > MinShape && shape < mostLogs) {
+		return 0, 0, false
+	}
+	v, third, fourth := mathext.Zeta(2, shape), -2*mathext.Zeta(3, shape), 6*mathext.Zeta(4, shape)
+	return v, fourth/(v*v) + 2 - third*third/(v*v*(v-1/shape)), true
+}
