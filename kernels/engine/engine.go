@@ -533,6 +533,7 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 			f.AddStatus(p.Overdispersion(f))
 			f.AddStatus(p.Averages(f))
 			f.AddStatus(p.Outlying(f))
+			f.AddStatus(p.Dominated(f))
 			f.AddStatus(p.BaseNote(f))
 			// Neither a low rank nor draws show what the rows say of each weight.
 			if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {

@@ -1,6 +1,10 @@
 package lik
 
-import "math"
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/special"
+)
 
 // nullFitter is a likelihood with another parameter than its mean, whose best value has no closed
 // form.
@@ -42,8 +46,9 @@ func sumsOf(c Constant, rows []Obs) (s Sums) {
 	return s
 }
 
-// bestShape returns the maximum of a unimodal function of the shape, by golden section.
-func bestShape(logp func(shape float64) float64) float64 {
+// bestShape returns the shape at the maximum of a unimodal function of it, by golden section, and
+// the maximum.
+func bestShape(logp func(shape float64) float64) (shape, most float64) {
 	const ratio, steps = 0.6180339887498949, 45 // 3e-9 of the range
 	lo, hi := math.Log(MinShape), math.Log(mostSize)
 	a, b := hi-ratio*(hi-lo), lo+ratio*(hi-lo)
@@ -59,7 +64,10 @@ func bestShape(logp func(shape float64) float64) float64 {
 			fb = logp(math.Exp(b))
 		}
 	}
-	return max(fa, fb)
+	if fa > fb {
+		return math.Exp(a), fa
+	}
+	return math.Exp(b), fb
 }
 
 // nullLogLik is at the mean, which is best for every shape.
@@ -68,10 +76,11 @@ func (l gamma) nullLogLik(rows []Obs) (logp float64, ok bool) {
 	if !(s.Square*s.Weight > s.Centred*s.Centred) {
 		return 0, false
 	}
-	return bestShape(func(shape float64) float64 {
+	_, logp = bestShape(func(shape float64) float64 {
 		logp, _ := gamma{shape: shape}.Best(s, 0)
 		return logp
-	}), true
+	})
+	return logp, true
 }
 
 // nullLogLik is at the mean, which is best for every size; counts that vary less than a Poisson
@@ -85,14 +94,54 @@ func (l negbinomial) nullLogLik(rows []Obs) (logp float64, ok bool) {
 		return 0, false
 	}
 	s := math.Log(y / weight)
+	_, logp = bestSize(func(yield func(o Obs, s float64)) {
+		for _, o := range rows {
+			yield(o, s)
+		}
+	})
+	return logp, true
+}
+
+// bestSize returns the most likely size of the rows, counts whose linear predictors are known, and
+// their log likelihood.
+func bestSize(rows func(yield func(o Obs, s float64))) (size, most float64) {
 	return bestShape(func(size float64) (logp float64) {
 		one := negbinomial{size: size, logSize: math.Log(size)}
-		for _, o := range rows {
+		rows(func(o Obs, s float64) {
 			p, _, _ := one.LogLik(o, s)
 			logp += p
-		}
+		})
 		return logp
-	}), true
+	})
+}
+
+// SizeOfOthers returns the size of the negative binomial distribution that is most likely for n rows
+// without row, whose means have the ratios of those at the linear predictors, and their mean; ok is
+// false if their counts are all 0, or l is another distribution.
+//
+// Cost: 50 n log likelihoods.
+func SizeOfOthers(l Likelihood, n, row int, rows func(i int) (o Obs, s float64)) (size, mean float64, ok bool) {
+	if _, is := l.(negbinomial); !is {
+		return 0, 0, false
+	}
+	var y, fitted, weight float64
+	for i := range n {
+		if o, s := rows(i); i != row && o.Weight > 0 {
+			y, fitted, weight = y+o.Weight*o.Y, fitted+o.Weight*l.Response(s), weight+o.Weight
+		}
+	}
+	shift := math.Log(y / fitted)
+	if !special.Finite(shift) {
+		return 0, 0, false
+	}
+	size, _ = bestSize(func(yield func(o Obs, s float64)) {
+		for i := range n {
+			if o, s := rows(i); i != row && o.Weight > 0 {
+				yield(o, s+shift)
+			}
+		}
+	})
+	return size, y / weight, true
 }
 
 // nullLogLik is at the location and dispersion to which expectation maximisation converges, whose
