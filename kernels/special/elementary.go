@@ -20,9 +20,6 @@ func Logistic(x float64) float64 {
 	return e / (1 + e)
 }
 
-// LogLogistic is log(1/(1 + e^-x)).
-func LogLogistic(x float64) float64 { return -Log1pExp(-x) }
-
 // Expm1Gap is e^x - 1 - x, which is >= 0 and about x²/2 near zero, where the plain
 // difference loses every digit.
 func Expm1Gap(x float64) float64 {
@@ -58,14 +55,6 @@ func Log1mExpNeg(x float64) float64 {
 		return math.Log(-math.Expm1(-x))
 	}
 	return math.Log1p(-math.Exp(-x))
-}
-
-// XLogY is x log(y) with the limit 0 at x = 0, whatever y is.
-func XLogY(x, y float64) float64 {
-	if x == 0 && !math.IsNaN(y) {
-		return 0
-	}
-	return x * math.Log(y)
 }
 
 // logFactorials[n] = log n!; read-only after initialisation.
