@@ -34,7 +34,7 @@ func (p *Problem) BaseNote(f *Fit) string {
 // others.
 //
 // Cost: O(rows), for equal ones.
-func (p *Problem) ConstantNote() string {
+func (p *Problem) ConstantNote(*Fit) string {
 	if p.N < 2 || p.Offset != nil || !p.Options.AutoDispersion && !(p.Options.AutoShape && p.Lik.Traits().Relative) {
 		return ""
 	}

@@ -42,6 +42,7 @@ func (p *Problem) Dominated(f *Fit) string {
 	}
 	most := 0.0
 	for i := range p.N {
+		p.Stop.Row(i)
 		s := size(i)
 		if d.total += s; s > most {
 			most, d.at = s, i
@@ -110,7 +111,10 @@ func (d *domination) count() float64 {
 		}
 		return d.p.Offset[i]
 	}
-	size, mean, ok := lik.SizeOfOthers(d.p.Lik, d.p.N, d.at, func(i int) (lik.Obs, float64) { return d.b.Obs(i), exposure(i) })
+	size, mean, ok := lik.SizeOfOthers(d.p.Lik, d.p.N, d.at, func(i int) (lik.Obs, float64) {
+		d.p.Stop.Row(i)
+		return d.b.Obs(i), exposure(i)
+	})
 	if !ok {
 		return 1
 	}

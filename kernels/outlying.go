@@ -39,6 +39,7 @@ func (p *Problem) Outlying(f *Fit) string {
 	b := p.Batch()
 	var rows, weight, squares, mean, most float64
 	for i := range p.N {
+		p.Stop.Row(i)
 		o := b.Obs(i)
 		if !(o.Weight > 0) {
 			continue
@@ -51,6 +52,7 @@ func (p *Problem) Outlying(f *Fit) string {
 	mean /= weight
 	spread := 0.0
 	for i := range p.N {
+		p.Stop.Row(i)
 		if o := b.Obs(i); o.Weight > 0 {
 			d := math.Log(o.Y) - eta[i] - mean
 			spread += o.Weight * d * d
@@ -82,6 +84,7 @@ func (p *Problem) Outlying(f *Fit) string {
 	}
 	taken := 0.0
 	for i := range p.N {
+		p.Stop.Row(i)
 		taken += b.Obs(i).Weight * f.Shape * v[i]
 	}
 	if !clear(math.Min(taken, float64(p.P))) {

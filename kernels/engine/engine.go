@@ -527,24 +527,34 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 		defer g.Release()
 		p, none := weightless(p)
 		f, err := solve(ctx, p)
-		if err == nil && none == "" {
-			f.AddStatus(p.Separation(f))
-			f.AddStatus(p.ConstantNote())
-			f.AddStatus(p.Overdispersion(f))
-			f.AddStatus(p.Averages(f))
-			f.AddStatus(p.Outlying(f))
-			f.AddStatus(p.Dominated(f))
-			f.AddStatus(p.BaseNote(f))
-			// Neither a low rank nor draws show what the rows say of each weight.
-			if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {
-				f.AddStatus(f.PriorNote(p.Model))
-			}
+		if err != nil {
+			return nil, err
 		}
-		if err == nil {
+		if none != "" {
 			f.AddStatus(none)
+			return f, nil
 		}
-		return f, err
+		if err := sayOfRows(ctx, p, f); err != nil && !errors.Is(err, stop.ErrTimeLimit) { // which the fit has kept to
+			return nil, err
+		}
+		return f, nil
 	}
+}
+
+// sayOfRows adds the notes on the rows of f.
+func sayOfRows(ctx context.Context, p *kernels.Problem, f *kernels.Fit) (err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
+	p = p.Under(halt)
+	for _, note := range []func(*kernels.Fit) string{p.Separation, p.ConstantNote, p.Overdispersion, p.Averages, p.Outlying, p.Dominated, p.BaseNote} {
+		halt.Check()
+		f.AddStatus(note(f))
+	}
+	// Neither a low rank nor draws show what the rows say of each weight.
+	if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {
+		f.AddStatus(f.PriorNote(p.Model))
+	}
+	return nil
 }
 
 // keeping makes the New of a batch engine.
