@@ -232,6 +232,26 @@ func TestGroupsSkip(t *testing.T) {
 	}
 }
 
+// Of the statuses of groups the most frequent are shown, with how many groups have them and one by
+// name. Those that differ in numbers alone are one.
+func TestGroupsSay(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "d.parquet")
+	ok(t, "sql", "-c", "COPY (SELECT 'a' || g AS g, h, i % 7 AS x, CASE WHEN g < 4 THEN g // 2 WHEN g = 4 THEN i % 2 ELSE i % 7 // 4 END AS y FROM range(40) t(i), range(6) s(g), range(2) r(h)) TO '"+data+"'")
+	var sum summary
+	if err := json.Unmarshal([]byte(ok(t, "fit", data, "-f", "y ~ x", "--group", "g, h", "-m", "laplace", "-o", "prior_variance=1", "--out", data+".f.parquet", "--json").stdout), &sum); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(sum.Status, "8 of 12 groups, such as a0, 0: all responses are 0: ") || !strings.Contains(sum.Status, "; 2 of 12 groups, such as a5, 0: the responses are separated by x") || strings.Contains(sum.Status, "a4") {
+		t.Error(sum.Status)
+	}
+	if err := json.Unmarshal([]byte(ok(t, "fit", data, "--where", "g IN ('a3', 'a4')", "-f", "y ~ x", "--group", "g", "--out", data+".f.parquet", "--json").stdout), &sum); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(sum.Status, "1 of 2 groups (a3): ") {
+		t.Error(sum.Status)
+	}
+}
+
 // A file of beliefs alone does not keep the expressions that rows are grouped by.
 func TestGroupsByExpression(t *testing.T) {
 	dir := t.TempDir()

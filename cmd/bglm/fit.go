@@ -107,13 +107,13 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	}
 	var groups int64
 	var evidence sql.NullFloat64
-	status := "fit.status"
-	if len(f.Group) > 0 { // each reports its own skipped rows
-		status = `coalesce(nullif(ltrim(regexp_replace(fit.status, '(^|; )\d+ rows? (was|were) skipped', ''), '; '), ''), 'ok')`
+	status := "(FROM (SELECT DISTINCT fit.status AS s FROM " + f.Table + ") WHERE s <> 'ok' ORDER BY 1 LIMIT 3)"
+	if len(f.Group) > 0 {
+		status = statusOfGroups(f)
 	}
 	err := s.Row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(fit), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
 		coalesce(sum(len(fit.beliefs)), 0)::BIGINT, sum(fit.log_evidence), coalesce(bool_and(fit.converged), true),
-		coalesce((SELECT string_agg(s, '; ') FROM (FROM (SELECT DISTINCT `+status+` AS s FROM `+f.Table+`) WHERE s <> 'ok' ORDER BY 1 LIMIT 3)), 'ok') FROM `+f.Table,
+		coalesce((SELECT string_agg(s, '; ') FROM `+status+`), 'ok') FROM `+f.Table,
 		&sum.Method, &sum.Family, &sum.Link, &groups, &sum.N, &sum.Skipped, &sum.Weights, &evidence, &sum.Converged, &sum.Status)
 	if len(f.Group) > 0 {
 		sum.Groups, sum.Status = &groups, kernels.Join(sum.Status, kernels.SkippedNote(sum.Skipped))
@@ -133,6 +133,25 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	return err
 }
 
+// statusOfGroups is a query for what most groups say in status, with their number and one of them
+// by name; statuses that differ in numbers alone are one. Each reports its own skipped rows.
+func statusOfGroups(f *fitstore.Fits) string {
+	return `(SELECT n || ' of ' || total || ' groups' || CASE n WHEN 1 THEN ' (' || left("group", 100) || '): ' ELSE ', such as ' || left("group", 100) || ': ' END || said AS s
+		FROM (SELECT count(*) AS n, arg_min(said, "group") AS said, min("group") AS "group"
+			FROM (SELECT coalesce(nullif(ltrim(regexp_replace(fit.status, '(^|; )\d+ rows? (was|were) skipped', ''), '; '), ''), 'ok') AS said, ` + nameOfGroup(f) + ` AS "group" FROM ` + f.Table + `)
+			WHERE said <> 'ok' GROUP BY regexp_replace(said, '[-+.e\d]*\d', '0', 'g')), (SELECT count(fit) AS total FROM ` + f.Table + `)
+		ORDER BY n DESC, "group" LIMIT 3)`
+}
+
+// nameOfGroup is an expression for the values of the group columns, as text.
+func nameOfGroup(f *fitstore.Fits) string {
+	var names []string
+	for _, g := range f.Group {
+		names = append(names, "coalesce("+quote.Name(g.Name)+"::VARCHAR, 'NULL')")
+	}
+	return "concat_ws(', ', " + strings.Join(names, ", ") + ")"
+}
+
 // namedGroups is how many groups without a fit are named.
 const namedGroups = 10
 
@@ -142,11 +161,7 @@ func (sum *summary) unfitted(s *duck.Session, f *fitstore.Fits) (err error) {
 	if err = s.Row("SELECT count(*)"+from, &sum.Unfitted); err != nil || sum.Unfitted == 0 {
 		return err
 	}
-	var names []string
-	for _, g := range f.Group {
-		names = append(names, "coalesce("+quote.Name(g.Name)+"::VARCHAR, 'NULL')")
-	}
-	sum.Unnamed, err = s.Texts(fmt.Sprintf("SELECT concat_ws(', ', %s)%s ORDER BY 1 LIMIT %d", strings.Join(names, ", "), from, namedGroups))
+	sum.Unnamed, err = s.Texts(fmt.Sprintf("SELECT %s%s ORDER BY 1 LIMIT %d", nameOfGroup(f), from, namedGroups))
 	return err
 }
 
