@@ -5,7 +5,9 @@ package sqltest
 import (
 	"context"
 	"database/sql"
+	"sync"
 	"testing"
+	"time"
 )
 
 // While a worker makes a fit DuckDB's calling thread asks for tasks in a loop: the fit takes
@@ -26,14 +28,34 @@ func TestCallerSpins(t *testing.T) {
 	run(fit)
 	alone := run(fit)
 	run("SET threads = 2")
-	most := 0.0
-	for range 40 { // who finishes the query is chance
+	most, free := 0.0, 0.0
+	const tries = 40
+	for range tries { // who finishes the query is chance
 		if most = max(most, run(fit)); most > 1.4*alone {
 			t.Logf("processor time %.2f s, with one thread %.2f s", most, alone)
 			return
 		}
+		free += bothProcessors() / tries
+	}
+	if free < 1.8 {
+		t.Skipf("other work leaves this process %.2f processors", free)
 	}
 	t.Errorf("processor time %.2f s at most, with one thread %.2f s: pitfall 26 of docs/duckdb.md is gone", most, alone)
+}
+
+// bothProcessors is how many processors two threads that only count have for a moment.
+func bothProcessors() float64 {
+	const moment = 50 * time.Millisecond
+	before, began := cpuTime(), time.Now()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for time.Since(began) < moment {
+			}
+		})
+	}
+	both.Wait()
+	return (cpuTime() - before).Seconds() / time.Since(began).Seconds()
 }
 
 // DuckDB's databases in memory spill to one folder, whatever the process, by names that they
