@@ -534,27 +534,40 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 			f.AddStatus(none)
 			return f, nil
 		}
-		if err := sayOfRows(ctx, p, f); err != nil && !errors.Is(err, stop.ErrTimeLimit) { // which the fit has kept to
+		err = noting(ctx, func(s *stop.Stop) { sayOfRows(s, r, p, f) })
+		if err != nil {
 			return nil, err
 		}
 		return f, nil
 	}
 }
 
-// sayOfRows adds the notes on the rows of f.
-func sayOfRows(ctx context.Context, p *kernels.Problem, f *kernels.Fit) (err error) {
-	halt := stop.Watch(ctx, 0)
-	defer halt.End(&err)
-	p = p.Under(halt)
+// noting calls say, which adds notes to a fit and ends with ctx. A time limit that has passed
+// meanwhile is no error: the fit kept to it.
+func noting(ctx context.Context, say func(s *stop.Stop)) (err error) {
+	defer func() {
+		if errors.Is(err, stop.ErrTimeLimit) {
+			err = nil
+		}
+	}()
+	s := stop.Watch(ctx, 0)
+	defer s.End(&err)
+	say(s)
+	return nil
+}
+
+// sayOfRows adds the notes on the rows of f, the problem of r.
+func sayOfRows(s *stop.Stop, r *kernels.Rows, p *kernels.Problem, f *kernels.Fit) {
+	p = p.Under(s)
 	for _, note := range []func(*kernels.Fit) string{p.Separation, p.ConstantNote, p.Overdispersion, p.Averages, p.Outlying, p.Dominated, p.BaseNote} {
-		halt.Check()
+		s.Check()
 		f.AddStatus(note(f))
 	}
+	f.AddStatus(r.CodeNote(s, f))
 	// Neither a low rank nor draws show what the rows say of each weight.
 	if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {
 		f.AddStatus(f.PriorNote(p.Model))
 	}
-	return nil
 }
 
 // keeping makes the New of a batch engine.

@@ -147,6 +147,9 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	}
 	p, none := weightless(p)
 	f, err := solveClasses(ctx, p, names)
+	if err == nil {
+		err = noting(ctx, func(s *stop.Stop) { f.AddStatus(c.CodeNote(s, f)) })
+	}
 	return checked(ctx, p.Model, f, err, func() {
 		f.AddStatus(none)
 		f.AddStatus(p.ClassSeparation(f))

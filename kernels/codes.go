@@ -1,0 +1,205 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+const (
+	codeRange  = 10      // times the range of the other values that a code is apart from them
+	loneRange  = 100     // that a single value is
+	codeValues = 3       // different codes on one side
+	codeOthers = 10      // different other values, fewer may be levels
+	codeRows   = 1 << 10 // rows that tell columns that have no codes
+	codeWithin = 1. / 12 // variance of others spread evenly, relative to the square of their range
+)
+
+// CodeNote is the note on a numeric column of f, a fit of r, or on its responses, with values so far
+// from all others that these differ by next to nothing beside them, as -9999 for a missing value
+// does; "" if there is none. A code is one of at most three values, ten times the range of the
+// others away and more of the variance than these; one that occurs once, a hundred times. Values
+// with a long tail are none.
+//
+// Cost: two passes over 1,024 rows, and two over all rows for each column whose values in these lie
+// near two points.
+func (r *Rows) CodeNote(s *stop.Stop, f *Fit) string {
+	if r.Dict.HashBits > 0 {
+		return ""
+	}
+	at := memory.Make[int32](r.Dict.Len(), r.Dict.Len())
+	for id := range at {
+		at[id] = -1
+	}
+	var column, of []int // by place: index in f.Columns, feature
+	for k, c := range f.Columns {
+		if id, ok := r.Dict.Find(c.Name); ok && c.Kind == NumberColumn && at[id] < 0 {
+			at[id] = int32(len(of))
+			column, of = append(column, k), append(of, int(id))
+		}
+	}
+	if len(of) > 0 {
+		ends := r.sampled(s, at, len(of))
+		for id := range at {
+			at[id] = -1
+		}
+		for k, e := range ends {
+			c := &f.Columns[column[k]]
+			if e.middle && !(c.Scale > e.high-e.low) {
+				continue
+			}
+			at[of[k]] = 0
+			code, ok := findCode(func(visit func(x, rows float64)) {
+				r.eachRow(s, func(c *chunk, i int) {
+					c.visitRow(i, at, func(_ int32, x float64) { visit(x, c.rows(i)) })
+				})
+			})
+			at[of[k]] = -1
+			if ok {
+				return fmt.Sprintf("column %s: %v", c.Name, code)
+			}
+		}
+	}
+	if l := r.Model.Lik; l == nil || l.Traits().Binary || l.Traits().Trials || r.pooled() {
+		return ""
+	}
+	code, ok := findCode(func(visit func(x, rows float64)) {
+		r.eachRow(s, func(c *chunk, i int) {
+			visit(c.Y[i], 1)
+		})
+	})
+	if ok && code.rows > 1 {
+		return fmt.Sprintf("responses: %v", code)
+	}
+	return ""
+}
+
+func (r *Rows) pooled() bool {
+	return slices.ContainsFunc(r.chunks, func(c chunk) bool { return c.count != nil })
+}
+
+// eachRow calls f for the rows that count.
+func (r *Rows) eachRow(s *stop.Stop, f func(c *chunk, i int)) {
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		for i := range c.Len() {
+			s.Row(i)
+			if c.weight(i) > 0 {
+				f(c, i)
+			}
+		}
+	}
+}
+
+// ends are the lowest and the highest number of a sample; middle says that one is near neither.
+type ends struct {
+	low, high float64
+	middle    bool
+}
+
+// sampled returns the ends of the features with a place in at, over up to codeRows rows that are
+// spread over all.
+func (r *Rows) sampled(s *stop.Stop, at []int32, places int) []ends {
+	all := make([]ends, places)
+	for k := range all {
+		all[k] = ends{low: math.Inf(1), high: math.Inf(-1)}
+	}
+	step := max(1, r.n/codeRows)
+	visit := func(f func(e *ends, x float64)) {
+		next, before := 0, 0
+		for k := range r.chunks {
+			c := &r.chunks[k]
+			for ; next-before < c.Len(); next += step {
+				s.Check()
+				if i := next - before; c.weight(i) > 0 {
+					c.visitRow(i, at, func(k int32, x float64) { f(&all[k], x) })
+				}
+			}
+			before += c.Len()
+		}
+	}
+	visit(func(e *ends, x float64) { e.low, e.high = min(e.low, x), max(e.high, x) })
+	visit(func(e *ends, x float64) { e.middle = e.middle || e.between(x) })
+	return all
+}
+
+// between reports whether x is so far from both ends that none is a code.
+func (e *ends) between(x float64) bool {
+	near := (e.high - e.low) / (codeRange + 1)
+	return x-e.low > near && e.high-x > near
+}
+
+// farSide is what lies at one end of the numbers.
+type farSide struct {
+	low, high, rows float64
+	values          []float64 // the different ones, up to codeOthers
+}
+
+func (s *farSide) add(x, rows float64) {
+	if s.rows == 0 {
+		s.low, s.high = x, x
+	}
+	s.low, s.high = min(s.low, x), max(s.high, x)
+	s.rows += rows
+	if len(s.values) < codeOthers && !slices.Contains(s.values, x) {
+		s.values = append(s.values, x)
+	}
+}
+
+// farCode is a value far from all others.
+type farCode struct {
+	value, rows, of, ranges float64
+	more                    int // values on the same side
+}
+
+func (c farCode) String() string {
+	value, lie, it, mean := fmt.Sprintf("the value %.10g", c.value), "lies", "it", "it means"
+	if c.more > 0 {
+		value, lie, it, mean = fmt.Sprintf("%d values such as %.10g", c.more+1, c.value), "lie", "them", "they mean"
+	}
+	return fmt.Sprintf("%s, in %.0f of %.0f rows, %s %.3g times the range of all others away from them, so that these hardly differ beside %s; "+
+		"if %s that there is no value, mark %s as missing", value, c.rows, c.of, lie, c.ranges, it, mean, it)
+}
+
+// findCode looks for the codes among the numbers that each visits, the same ones at each call.
+func findCode(each func(visit func(x, rows float64))) (code farCode, ok bool) {
+	e := ends{low: math.Inf(1), high: math.Inf(-1)}
+	each(func(x, _ float64) { e.low, e.high = min(e.low, x), max(e.high, x) })
+	if !(e.high > e.low) || math.IsInf(e.high-e.low, 1) {
+		return code, false
+	}
+	var below, above farSide
+	middle := e.low + (e.high-e.low)/2
+	each(func(x, rows float64) {
+		switch {
+		case e.middle:
+		case e.between(x):
+			e.middle = true
+		case x < middle:
+			below.add(x, rows)
+		default:
+			above.add(x, rows)
+		}
+	})
+	if e.middle {
+		return code, false
+	}
+	far, others := &below, &above
+	if len(below.values) > len(above.values) {
+		far, others = &above, &below
+	}
+	if len(far.values) > codeValues || len(others.values) < codeOthers {
+		return code, false
+	}
+	n := below.rows + above.rows
+	part, spread := far.rows/n, others.high-others.low
+	c := farCode{value: far.values[0], rows: far.rows, of: n, more: len(far.values) - 1, ranges: (above.low - below.high) / spread}
+	least := float64(codeRange)
+	if far.rows == 1 {
+		least = loneRange
+	}
+	return c, c.ranges > least && part*(1-part)*c.ranges*c.ranges > codeWithin
+}

@@ -1,0 +1,52 @@
+package kernels
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestNoCodes: columns with long tails, of any number of rows, are not taken for columns of codes.
+// The largest of numbers with the tail 1/x is 101 times the next in 1 of 101 sets.
+func TestNoCodes(t *testing.T) {
+	draws := map[string]func(r *rand.Rand) float64{
+		"lognormal":   func(r *rand.Rand) float64 { return math.Exp(1.5 * r.NormFloat64()) },
+		"cauchy":      func(r *rand.Rand) float64 { return r.NormFloat64() / r.NormFloat64() },
+		"pareto":      func(r *rand.Rand) float64 { return 1 / r.Float64() },
+		"many zeros":  func(r *rand.Rand) float64 { return max(0, r.NormFloat64()-1) * 1000 },
+		"counts":      func(r *rand.Rand) float64 { return math.Floor(math.Exp(2 * r.NormFloat64())) },
+		"exponential": func(r *rand.Rand) float64 { return r.ExpFloat64() },
+		"cents":       func(r *rand.Rand) float64 { return math.Round(100*math.Exp(r.NormFloat64())) / 100 },
+	}
+	for name, draw := range draws {
+		said, sets := 0, 0
+		for _, n := range []int{12, 20, 60, 400, 4000} {
+			for seed := range uint64(200) {
+				if n == 4000 && seed >= 20 {
+					break
+				}
+				rnd := rand.New(rand.NewPCG(seed, uint64(n)))
+				x := make([]float64, n)
+				for i := range x {
+					x[i] = draw(rnd)
+				}
+				if _, ok := findCode(func(visit func(x, rows float64)) {
+					for _, x := range x {
+						visit(x, 1)
+					}
+				}); ok {
+					said++
+				}
+				sets++
+			}
+		}
+		t.Logf("%s: %d of %d", name, said, sets)
+		most := 0
+		if name == "cauchy" || name == "pareto" {
+			most = sets/101 + 10 // 3 standard deviations
+		}
+		if said > most {
+			t.Errorf("%s: codes in %d of %d sets", name, said, sets)
+		}
+	}
+}
