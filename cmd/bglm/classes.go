@@ -51,16 +51,16 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 		}
 	}
 	return how, sc.withoutBadRows(s, func() error {
-		return sc.scoreAny(s, sc.subquery("", sc.observed(sc.job, sc.y)+" AS bglm_y", weightOf(sc.weight)+" AS bglm_w"))
+		return sc.scoreAny(s, sc.subquery("", sc.observed(sc.job, sc.y)+" AS bglm_y", trialsOf(sc.job)+" AS bglm_of", weightOf(sc.weight)+" AS bglm_w"))
 	})
 }
 
-// scoreAny creates the table scored from rows with bglm_y, bglm_w, bglm_fit and bglm_x.
+// scoreAny creates the table scored from rows with bglm_y, bglm_of, bglm_w, bglm_fit and bglm_x.
 func (sc *scoring) scoreAny(s *duck.Session, from string) error {
 	if sc.fits.HasClass {
 		return sc.scored(s, "bglm_y::VARCHAR AS y, bglm_predict(bglm_fit, bglm_x) AS p", "bglm_w", from)
 	}
-	return sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, "+intervalOf(sc.job), "bglm_w", "(SELECT bglm_y, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+	return sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, "+intervalOf(sc.job)+", bglm_of AS trials", "bglm_w", "(SELECT bglm_y, bglm_of, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
 }
 
 // observed is what predictions of a response y are compared with: its class, or shareOf it.
@@ -95,7 +95,7 @@ func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 		return false, err
 	}
 	defer func() { _ = s.Exec("DROP TABLE IF EXISTS folded; DROP TABLE IF EXISTS fold_fits") }()
-	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE folded AS SELECT *, row_number() OVER (ORDER BY hash(bglm_at), bglm_at) %% %d AS bglm_fold FROM (SELECT *, row_number() OVER () AS bglm_at FROM (%s))", folds, j.Inner(sc.rows, sc.observed(j, j.Y)+" AS bglm_observed", weightOf(sc.weight)+" AS bglm_w"))
+	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE folded AS SELECT *, row_number() OVER (ORDER BY hash(bglm_at), bglm_at) %% %d AS bglm_fold FROM (SELECT *, row_number() OVER () AS bglm_at FROM (%s))", folds, j.Inner(sc.rows, sc.observed(j, j.Y)+" AS bglm_observed", trialsOf(j)+" AS bglm_of", weightOf(sc.weight)+" AS bglm_w"))
 	if err := s.Exec(q); err != nil {
 		return false, err
 	}
@@ -106,7 +106,7 @@ func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 	// One fit at a time, to which DuckDB points for all rows; a join would copy it for each.
 	parts := make([]string, folds)
 	for k := range parts {
-		parts[k] = fmt.Sprintf("SELECT bglm_observed AS bglm_y, bglm_w, bglm_x, bglm_fit FROM (FROM folded WHERE bglm_fold = %d), (FROM fold_fits WHERE bglm_left = %d)", k, k)
+		parts[k] = fmt.Sprintf("SELECT bglm_observed AS bglm_y, bglm_of, bglm_w, bglm_x, bglm_fit FROM (FROM folded WHERE bglm_fold = %d), (FROM fold_fits WHERE bglm_left = %d)", k, k)
 	}
 	return true, sc.scoreAny(s, "("+strings.Join(parts, " UNION ALL ")+")")
 }

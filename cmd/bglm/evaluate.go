@@ -35,9 +35,9 @@ type evaluateCommand struct {
 
 // Help is the text below the usage line.
 func (*evaluateCommand) Help() string {
-	return `For a 0/1 response it prints log loss, AUC, Brier score and a calibration table. For other responses
-it prints the root mean squared and mean absolute error, and how often the 95 % interval of the
-prediction contains what was observed.
+	return `For a 0/1 response it prints log loss, AUC, Brier score and a calibration table; of successes among
+trials, those of a trial, but no AUC. For other responses it prints the root mean squared and mean
+absolute error, and how often the 95 % interval of the prediction contains what was observed.
 
 Rows that the fit has learnt are predicted as if it had not: each is left out in turn. A stream
 predicts each row before learning it, and the output shows the course of these predictions. The
@@ -55,6 +55,7 @@ type quality struct {
 	Unsure       int64    `json:"unsure,omitempty"`     // rows about which it says little: see scoring.leftOut
 	N            int64    `json:"n"`
 	Weight       *float64 `json:"weight,omitempty"`    // sum of the weights of the rows, if they are not all 1
+	Trials       *float64 `json:"trials,omitempty"`    // of all rows as often as they count; all but RMSE and MAE, of shares, are of one trial
 	Missing      int64    `json:"missing"`             // rows without response or prediction
 	Skipped      int64    `json:"n_skipped,omitempty"` // invalid rows, which the fit has skipped too
 	Mean         *float64 `json:"mean,omitempty"`
@@ -119,7 +120,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		if err := s.Row("SELECT (SELECT count(*) FROM "+sc.rows+") - (SELECT count(*) FROM scored)", &r.Missing); err != nil {
 			return sc.src.Blame(err)
 		}
-		if r.Course, err = periods(s, c.Bins, r.LogLoss != nil); err != nil {
+		if r.Course, err = periods(s, c.Bins, r.AUC != nil, r.Trials != nil); err != nil {
 			return err
 		}
 	}
@@ -183,7 +184,7 @@ func (c *evaluateCommand) given(s *duck.Session) (*scoring, error) {
 		err = src.Misread(duck.Names(cols))
 	}
 	if err == nil {
-		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper, "+weightOf(weight)+" AS w FROM "+src.Rows())
+		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper, 1::DOUBLE AS trials, "+weightOf(weight)+" AS w FROM "+src.Rows())
 	}
 	if err == nil {
 		err = c.checkPredictions(s, src)
@@ -246,6 +247,10 @@ func textResponse(s *duck.Session, rows, y string, err error) error {
 // measure is the quality of the predictions in the table scored.
 func measure(s *duck.Session, bins int) (*quality, error) {
 	r := &quality{}
+	trials, err := outcomes(s)
+	if err != nil {
+		return nil, err
+	}
 	binary, err := isBinary(s)
 	if err != nil {
 		return nil, err
@@ -260,7 +265,10 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 	if err := s.Row("SELECT count(*) FROM scored WHERE y IS NULL OR p IS NULL OR w IS NULL", &r.Missing); err != nil {
 		return nil, err
 	}
-	err = s.Row("SELECT count(*), coalesce(bool_and(w = 1), true), sum(w), "+weighted("y")+", "+weighted("p")+" FROM "+usable, &r.N, &plain, &weight, &mean, &predicted)
+	err = s.Row("SELECT count(*), coalesce(bool_and(w = 1), true), sum(w) FROM "+usable, &r.N, &plain, &weight)
+	if err == nil {
+		err = s.Row("SELECT "+weighted("y")+", "+weighted("p")+" FROM "+single, &mean, &predicted)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +280,13 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 	}
 	set(&r.Mean, mean)
 	set(&r.Predicted, predicted)
-	if !binary {
+	if trials {
+		r.Trials = new(float64)
+		if err := s.Row("SELECT sum(w) FROM "+single, r.Trials); err != nil {
+			return nil, err
+		}
+	}
+	if !binary || trials {
 		if err := r.asNumbers(s); err != nil {
 			return nil, err
 		}
@@ -280,19 +294,23 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 		set(&r.RMSE, a)
 		set(&r.MAE, b)
 		set(&r.Coverage, c)
-		return r, err
+		if err != nil || !trials {
+			return r, err
+		}
 	}
-	if err := s.Row("SELECT count(*) FROM "+usable+" AND p = 1 - y", &r.RuledOut); err != nil {
+	if err := s.Row("SELECT count(*) FROM "+single+" AND p = 1 - y", &r.RuledOut); err != nil {
 		return nil, err
 	}
-	err = s.Row("SELECT bglm_log_loss(y = 1, p, w), bglm_auc(y = 1, p, w), bglm_brier(y = 1, p, w) FROM "+usable, &a, &b, &c)
+	err = s.Row("SELECT bglm_log_loss(y = 1, p, w), bglm_auc(y = 1, p, w), bglm_brier(y = 1, p, w) FROM "+single, &a, &b, &c)
 	if err != nil {
 		return nil, err
 	}
 	set(&r.LogLoss, a)
-	set(&r.AUC, b)
+	if !trials { // the trials of a row are not to be told apart
+		set(&r.AUC, b)
+	}
 	set(&r.Brier, c)
-	err = s.Each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y = 1, p, %d, w)) AS b FROM %s)", bins, usable), func(scan func(...any) error) error {
+	err = s.Each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y = 1, p, %d, w)) AS b FROM %s)", bins, single), func(scan func(...any) error) error {
 		var x bin
 		err := scan(&x.Lower, &x.Upper, &x.N, &x.Predicted, &x.Observed)
 		r.Calibration = append(r.Calibration, x)
@@ -359,6 +377,11 @@ func (r *quality) print(e *cli.Env) error {
 	if r.Weight != nil {
 		t.AppendRow(table.Row{"rows that they count as", amount(*r.Weight)})
 	}
+	of, shares, rows := "", "", "rows"
+	if r.Trials != nil {
+		of, shares, rows = " a trial", " of the rows' shares", "trials"
+		t.AppendRow(table.Row{rows, amount(*r.Trials)})
+	}
 	if r.Missing > 0 {
 		t.AppendRow(table.Row{"rows without y or prediction", r.Missing})
 	}
@@ -368,7 +391,7 @@ func (r *quality) print(e *cli.Env) error {
 	for _, m := range []struct {
 		name string
 		v    *float64
-	}{{"mean of y", r.Mean}, {"mean prediction", r.Predicted}, {"log loss", r.LogLoss}, {"log loss of the classes' shares", r.BaseLoss}, {"accuracy", r.Accuracy}, {"accuracy of the most frequent class", r.BaseAccuracy}, {"AUC", r.AUC}, {"Brier score", r.Brier}, {"RMSE", r.RMSE}, {"mean absolute error", r.MAE}, {"coverage of 95 % intervals", r.Coverage}} {
+	}{{"mean of y", r.Mean}, {"mean prediction", r.Predicted}, {"log loss" + of, r.LogLoss}, {"log loss of the classes' shares", r.BaseLoss}, {"accuracy", r.Accuracy}, {"accuracy of the most frequent class", r.BaseAccuracy}, {"AUC", r.AUC}, {"Brier score" + of, r.Brier}, {"RMSE" + shares, r.RMSE}, {"mean absolute error" + shares, r.MAE}, {"coverage of 95 % intervals", r.Coverage}} {
 		if m.v != nil {
 			t.AppendRow(table.Row{m.name, fmt.Sprintf("%.6g", *m.v)})
 		}
@@ -382,7 +405,7 @@ func (r *quality) print(e *cli.Env) error {
 	}
 	if len(r.Calibration) > 0 {
 		t := newTable()
-		t.AppendHeader(table.Row{"from", "to", "rows", "predicted", "observed"})
+		t.AppendHeader(table.Row{"from", "to", rows, "predicted", "observed"})
 		for _, b := range r.Calibration {
 			t.AppendRow(table.Row{fmt.Sprintf("%.3f", b.Lower), fmt.Sprintf("%.3f", b.Upper), b.N, fmt.Sprintf("%.4f", b.Predicted), fmt.Sprintf("%.4f", b.Observed)})
 		}
@@ -393,7 +416,7 @@ func (r *quality) print(e *cli.Env) error {
 	}
 	if len(r.Course) > 0 {
 		t := newTable()
-		t.AppendHeader(table.Row{"from row", "rows", "predicted", "observed", "log loss", "AUC"})
+		t.AppendHeader(table.Row{"from row", "rows", "predicted", "observed", "log loss" + of, "AUC"})
 		for _, p := range r.Course {
 			t.AppendRow(table.Row{p.From, p.N, number(p.Predicted, "%.4f"), number(p.Observed, "%.4f"), number(p.LogLoss, "%.4f"), number(p.AUC, "%.4f")})
 		}

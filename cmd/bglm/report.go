@@ -166,16 +166,18 @@ func (c *reportCommand) judged(s *duck.Session, p *page.Page, sc *scoring, sum *
 	if err != nil {
 		return err
 	}
-	binary, err := isBinary(s)
-	if err != nil {
-		return err
-	}
 	q, err := measure(s, 20)
 	if err == nil {
 		err = q.predictedBy(s, how, sc.pairAUC)
 	}
 	if err != nil {
 		return err
+	}
+	binary := false
+	if q.Trials == nil {
+		if binary, err = isBinary(s); err != nil {
+			return err
+		}
 	}
 	j, err := judged(s, q, how, binary)
 	if err != nil {
@@ -305,16 +307,20 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *j
 	sec.Facts = r.rowFacts(sc.skipped)
 	put("mean of y", r.Mean)
 	put("mean prediction", r.Predicted)
-	put("log loss", r.LogLoss)
+	of, shares := "", ""
+	if r.Trials != nil {
+		of, shares = " a trial", " of the rows' shares"
+	}
+	put("log loss"+of, r.LogLoss)
 	put("AUC", r.AUC)
-	put("Brier score", r.Brier)
-	put("RMSE", r.RMSE)
-	put("mean absolute error", r.MAE)
+	put("Brier score"+of, r.Brier)
+	put("RMSE"+shares, r.RMSE)
+	put("mean absolute error"+shares, r.MAE)
 	put("coverage of 95 % intervals", r.Coverage)
 	if r.RuledOut > 0 {
 		sec.Text += " " + ruledOut(r.RuledOut)
 	}
-	charts, err := calibrationCharts(s, binary, r.Weight != nil, sum.Family)
+	charts, err := calibrationCharts(s, binary, r.Trials != nil, r.Weight != nil, sum.Family)
 	if err != nil {
 		return err
 	}
@@ -326,7 +332,7 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *j
 		charts = append(charts, more...)
 	}
 	if how == progressive {
-		parts, err := periods(s, c.Slices, binary)
+		parts, err := periods(s, c.Slices, binary, r.Trials != nil)
 		if err != nil {
 			return err
 		}
@@ -341,6 +347,9 @@ func (r *quality) rowFacts(skipped int64) []page.Fact {
 	facts := []page.Fact{{Key: "rows", Value: count(r.N)}}
 	if r.Weight != nil {
 		facts = append(facts, page.Fact{Key: "rows that they count as", Value: amount(*r.Weight)})
+	}
+	if r.Trials != nil {
+		facts = append(facts, page.Fact{Key: "trials", Value: amount(*r.Trials)})
 	}
 	if r.Missing > 0 {
 		facts = append(facts, page.Fact{Key: "rows without y or prediction", Value: count(r.Missing)})
@@ -374,16 +383,21 @@ func courseCharts(periods []period) []*chart.Chart {
 // row of weight w may be in several, with a part of its weight in each.
 func binned(weighed bool) string {
 	if !weighed {
-		return fmt.Sprintf("(SELECT y, p, w, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM %s)", usable)
+		return fmt.Sprintf("(SELECT y, p, w, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM %s)", single)
 	}
 	return fmt.Sprintf(`(SELECT y, p, least(upto, (b + 1) * total / 20) - greatest(upto - w, b * total / 20) AS w, b
 		FROM (SELECT y, p, w, sum(w) OVER (ORDER BY p, bglm_row ROWS UNBOUNDED PRECEDING) AS upto, sum(w) OVER () AS total FROM %s), range(20) r(b)
-		WHERE upto > b * total / 20 AND upto - w < (b + 1) * total / 20)`, usable)
+		WHERE upto > b * total / 20 AND upto - w < (b + 1) * total / 20)`, single)
 }
 
-// calibrationCharts bins rows by their prediction, with equal numbers of rows in each bin.
-func calibrationCharts(s *duck.Session, binary, weighed bool, family string) ([]*chart.Chart, error) {
-	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
+// calibrationCharts bins rows, or trials, by their prediction, with equal numbers of them in each
+// bin.
+func calibrationCharts(s *duck.Session, binary, trials, weighed bool, family string) ([]*chart.Chart, error) {
+	unit := "rows"
+	if trials {
+		unit, binary, weighed = "trials", true, true
+	}
+	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many " + unit, XLabel: "predicted", YLabel: "observed"}
 	pts := chart.Series{Kind: "points", Label: "mean of a bin, 95 % interval"}
 	lo, hi := math.Inf(1), math.Inf(-1)
 	l, err := lik.New(family, "", lik.Params{Dispersion: 1})
@@ -402,12 +416,12 @@ func calibrationCharts(s *duck.Session, binary, weighed bool, family string) ([]
 			low, high = metric.ShareInterval(whole(y*n), n)
 		}
 		pts.Lo, pts.Hi = append(pts.Lo, low), append(pts.Hi, high)
-		pts.Tip = append(pts.Tip, fmt.Sprintf("%s rows: predicted %.4g, observed %.4g", amount(n), p, y))
+		pts.Tip = append(pts.Tip, fmt.Sprintf("%s "+unit+": predicted %.4g, observed %.4g", amount(n), p, y))
 		lo, hi = min(lo, p, y), max(hi, p, y)
 		return nil
 	})
 	if n := len(pts.X); n < 20 { // there are fewer rows
-		c.Title = "Calibration: " + some(int64(n), "bin") + " of equally many rows"
+		c.Title = "Calibration: " + some(int64(n), "bin") + " of equally many " + unit
 	}
 	if binary {
 		lo, hi = max(lo, 0), min(hi, 1)

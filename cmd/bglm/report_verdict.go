@@ -74,34 +74,50 @@ type judgement struct {
 	*quality
 	how    string
 	binary bool
-	skill  metric.Skill // by log loss, for numbers by squared errors
+	skill  metric.Skill // by log loss, of trials that of one, for numbers by squared errors
 	auc    [2]float64   // interval
+	chance float64      // standard error of the mean of binary responses, or of trials
 }
 
 // logLoss is the log loss of a row of the table scored, finite even where it was ruled out.
 const logLoss = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))"
 
+// trialLoss is the SQL of the log loss of one trial of a row whose response is a share, finite.
+func trialLoss(p string) string {
+	return "-(y * ln(greatest(" + p + ", 1e-300)) + (1 - y) * ln(greatest(1 - " + p + ", 1e-300)))"
+}
+
 // judged compares the predictions with those of the mean alone.
 func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, error) {
 	j := &judgement{quality: q, how: how, binary: binary}
 	loss, base := logLoss, "-ln(CASE WHEN y = 1 THEN m ELSE 1 - m END)"
-	if !binary {
+	switch {
+	case q.Trials != nil:
+		loss, base = trialLoss("p"), trialLoss("m")
+	case !binary:
 		loss, base = "(y - p) * (y - p)", "(y - m) * (y - m)"
 	}
-	err := s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE losses AS SELECT w, y, %s AS l, %s AS b FROM (FROM %s), (SELECT %s AS m FROM %s)", loss, base, usable, weighted("y"), usable))
+	err := s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE losses AS SELECT w, trials AS t, y, p, %s AS l, %s AS b FROM (FROM %s), (SELECT sum(w * trials * y) / sum(w * trials) AS m FROM %s)", loss, base, usable, usable))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.Exec("DROP TABLE losses") }()
-	var n, mean, of, sd, gainSD, positives sql.NullFloat64
-	// Standard deviations are those of a sample of as many rows as the weights add up to.
+	var n, mean, of, sd, gainSD, positives, off sql.NullFloat64
+	// Standard deviations are those of a sample of as many rows as the weights add up to. The trials
+	// of a row are not independent of each other: their mean is a ratio of sums over rows.
 	spread := func(of, mean string) string {
-		return "sqrt(sum(w * (" + of + " - " + mean + ")**2) / nullif(greatest(sum(w) - 1, 0), 0))"
+		return "sqrt(sum(w * (t * (" + of + " - " + mean + "))**2) / nullif(greatest(sum(w) - 1, 0), 0)) * sum(w) / sum(w * t)"
 	}
-	err = s.Row("SELECT sum(w), any_value(ml), any_value(mb), "+spread("l", "ml")+", "+spread("(b - l)", "(mb - ml)")+", sum(w * y) FROM losses, (SELECT "+weighted("l")+" AS ml, "+weighted("b")+" AS mb FROM losses)",
-		&n, &mean, &of, &sd, &gainSD, &positives)
+	err = s.Row("SELECT sum(w), any_value(ml), any_value(mb), "+spread("l", "ml")+", "+spread("(b - l)", "(mb - ml)")+", sum(w * y), sqrt(sum(w * (t * (y - p))**2)) / sum(w * t) FROM losses, (SELECT sum(w * t * l) / sum(w * t) AS ml, sum(w * t * b) / sum(w * t) AS mb FROM losses)",
+		&n, &mean, &of, &sd, &gainSD, &positives, &off)
 	if err != nil {
 		return nil, err
+	}
+	if q.Mean != nil {
+		j.chance = metric.ShareError(*q.Mean, n.Float64)
+	}
+	if q.Trials != nil {
+		j.chance = off.Float64
 	}
 	j.skill.Rows, j.skill.Loss, j.skill.Base, j.skill.LossSD, j.skill.GainSD = n.Float64, mean.Float64, of.Float64, sd.Float64, gainSD.Float64
 	if binary && q.AUC != nil {
@@ -114,7 +130,10 @@ func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, e
 func (j *judgement) losses() string {
 	lo, hi := j.skill.LossInterval()
 	unit, shown := "Log loss", digits
-	if !j.binary {
+	switch {
+	case j.Trials != nil:
+		unit = "Log loss a trial"
+	case !j.binary:
 		unit, shown = "RMSE", func(v float64) string { return digits(math.Sqrt(math.Max(v, 0))) }
 	}
 	return fmt.Sprintf("%s %s (%s to %s) against %s.", unit, shown(j.skill.Loss), shown(lo), shown(hi), shown(j.skill.Base))
@@ -136,7 +155,7 @@ func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits,
 	if j.binary && j.AUC != nil {
 		good += fmt.Sprintf(" Of two rows, one of each response, it ranks the right one higher %.0f times in 100 (AUC %.3f, %.3f to %.3f).", 100**j.AUC, *j.AUC, j.auc[0], j.auc[1])
 	}
-	if share := j.skill.Explained(); !j.binary && share > 0 {
+	if share := j.skill.Explained(); !j.binary && j.Trials == nil && share > 0 {
 		good += fmt.Sprintf(" It explains %.0f %% of the responses' variance.", 100*share)
 	}
 	sec.Points = append(sec.Points, page.Point{Question: "Is it good?", Answer: good})
@@ -148,9 +167,9 @@ func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits,
 		sec.Points = append(sec.Points, page.Point{Question: "What drives it?", Answer: what})
 	}
 	trust := explained[j.how] + unsure(j.Unsure, j.N+j.Missing)
-	if j.binary && j.Mean != nil && j.Predicted != nil {
+	if (j.binary || j.Trials != nil) && j.Mean != nil && j.Predicted != nil {
 		trust += fmt.Sprintf(" On average it predicts %.1f %%, and %.1f %% were observed", 100**j.Predicted, 100**j.Mean)
-		if metric.BeyondChance(math.Abs(*j.Predicted-*j.Mean), metric.ShareError(*j.Mean, j.skill.Rows)) {
+		if metric.BeyondChance(math.Abs(*j.Predicted-*j.Mean), j.chance) {
 			trust += ": more apart than chance explains"
 		}
 		trust += "."

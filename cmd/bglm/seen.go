@@ -95,10 +95,10 @@ func bothRows(a, b string) string {
 	return strings.Join(x, " ")
 }
 
-// judge creates the table scored of the rows: y, for binomial responses the proportion; p, its
-// expectation; v, lower and upper of its distribution; log_density, NULL if unknown; k, their order
-// in a stream, else NULL; w, how many rows a row counts as; and the columns keep. It says how rows
-// are predicted: rows that the fits have learnt, as if they had not.
+// judge creates the table scored of the rows: y, for binomial responses the proportion, of so many
+// trials, else 1; p, its expectation; v, lower and upper of its distribution; log_density, NULL if
+// unknown; k, their order in a stream, else NULL; w, how many rows a row counts as; and the columns
+// keep. It says how rows are predicted: rows that the fits have learnt, as if they had not.
 func (sc *scoring) judge(s *duck.Session) (how string, err error) {
 	predicted := func() error { return sc.withoutBadRows(s, func() error { return sc.predicted(s) }) }
 	mark := sc.fits.Job(rowsKey)
@@ -197,8 +197,25 @@ func (sc *scoring) scored(s *duck.Session, columns, w, from string) error {
 	return s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT "+sc.kept("")+columns+", "+w+" AS w FROM "+from)
 }
 
-// usable are the rows of the table scored that count, each with its weight.
-const usable = "scored WHERE y IS NOT NULL AND p IS NOT NULL AND w > 0"
+const (
+	// usable are the rows of the table scored that count, each with its weight.
+	usable = "scored WHERE y IS NOT NULL AND p IS NOT NULL AND w > 0"
+	// single are those of the view outcomes.
+	single = "outcomes WHERE y IS NOT NULL AND p IS NOT NULL AND w > 0"
+)
+
+// outcomes creates the view outcomes: the rows of the table scored, of trials the successes and the
+// failures as rows 1 and 0 of as much weight. trials says that there are such.
+func outcomes(s *duck.Session) (trials bool, err error) {
+	if err := s.Row("SELECT coalesce(bool_or(trials <> 1), false) FROM scored", &trials); err != nil {
+		return false, err
+	}
+	rows := "FROM scored"
+	if trials {
+		rows = "SELECT * REPLACE (1::DOUBLE AS y, w * round(trials * y) AS w) FROM scored UNION ALL SELECT * REPLACE (0::DOUBLE AS y, w * (trials - round(trials * y)) AS w) FROM scored"
+	}
+	return trials, s.Exec("CREATE OR REPLACE TEMP VIEW outcomes AS " + rows)
+}
 
 // weighted is the SQL of a mean over rows with weights w.
 func weighted(of string) string { return "sum(w * (" + of + ")) / sum(w)" }
@@ -224,7 +241,7 @@ func (sc *scoring) kept(of string) string {
 // predicted scores the rows by the fits as they are.
 func (sc *scoring) predicted(s *duck.Session) error {
 	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y", trialsOf(sc.job)+" AS bglm_of", weightOf(sc.weight)+" AS bglm_w")...)
-	err := sc.scored(s, "bglm_y AS y, d.mean AS p, "+varianceOf(sc.job, "d", "bglm_of")+" AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k", "bglm_w",
+	err := sc.scored(s, "bglm_y AS y, d.mean AS p, "+varianceOf(sc.job, "d", "bglm_of")+" AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k, bglm_of AS trials", "bglm_w",
 		"(SELECT "+sc.kept("")+"bglm_y, bglm_of, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
 	if err != nil {
 		return err
@@ -320,7 +337,7 @@ func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
 	}
 	rows := sc.joined("", extra...)
 	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_of, bglm_w, bglm_loo_predict(" + args + ") AS d FROM " + rows + ")"
-	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, "+varianceOf(j, "d", "bglm_of")+" AS v, "+intervalOf(j)+", d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", "bglm_w", from); err != nil {
+	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, "+varianceOf(j, "d", "bglm_of")+" AS v, "+intervalOf(j)+", d.log_density AS log_density, NULL::BIGINT AS k, bglm_of AS trials, d.reach AS reach", "bglm_w", from); err != nil {
 		return err
 	}
 	return sc.leftOutInPairs(s, rows, args)
@@ -400,7 +417,7 @@ func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok b
 	if len(j.Group) > 0 {
 		k = "NULL::BIGINT AS k"
 	}
-	return true, sc.scored(s, "r.y AS y, d.mean AS p, "+varianceOf(j, "d", "r.of")+" AS v, "+intervalOf(j)+", d.log_density AS log_density, "+k, "r.w",
+	return true, sc.scored(s, "r.y AS y, d.mean AS p, "+varianceOf(j, "d", "r.of")+" AS v, "+intervalOf(j)+", d.log_density AS log_density, "+k+", r.of AS trials", "r.w",
 		"(SELECT "+sc.kept("r.")+"struct_insert(l, variance := ((l.upper - l.lower) / 3.92)**2) AS d, r, k FROM (SELECT unnest(l) AS l, unnest(rows) AS r, generate_subscripts(l, 1) AS k FROM course))")
 }
 
@@ -444,19 +461,22 @@ type period struct {
 	N         int64    `json:"n"`
 	Observed  *float64 `json:"observed,omitempty"` // mean response
 	Predicted *float64 `json:"predicted,omitempty"`
-	LogLoss   *float64 `json:"log_loss,omitempty"` // minus the mean log density of a response
+	LogLoss   *float64 `json:"log_loss,omitempty"` // minus the mean log density of a response; of trials that of one
 	AUC       *float64 `json:"auc,omitempty"`
 }
 
 // periods divides the table scored into most periods of equal numbers of rows, none without an
-// order.
-func periods(s *duck.Session, most int, binary bool) (out []period, err error) {
-	auc := "NULL::DOUBLE"
+// order. Its responses are binary, or of trials, or neither.
+func periods(s *duck.Session, most int, binary, trials bool) (out []period, err error) {
+	auc, loss := "NULL::DOUBLE", "-"+weighted("log_density")
+	if trials {
+		loss = weighted(logLoss) // of single trials
+	}
 	if binary {
 		auc = "CASE WHEN min(y) < max(y) THEN bglm_auc(y = 1, p, w) END"
 	}
-	err = s.Each(fmt.Sprintf(`SELECT min(k), count(*), %s, %s, -%s, %s FROM
-		(SELECT *, (k - 1) * %d // max(k) OVER () AS part FROM %s AND k IS NOT NULL) GROUP BY part ORDER BY part`, weighted("y"), weighted("p"), weighted("log_density"), auc, most, usable), func(scan func(...any) error) error {
+	err = s.Each(fmt.Sprintf(`SELECT min(k), count(DISTINCT k), %s, %s, %s, %s FROM
+		(SELECT *, (k - 1) * %d // max(k) OVER () AS part FROM %s AND k IS NOT NULL) GROUP BY part ORDER BY part`, weighted("y"), weighted("p"), loss, auc, most, single), func(scan func(...any) error) error {
 		var p period
 		err := scan(&p.From, &p.N, &p.Observed, &p.Predicted, &p.LogLoss, &p.AUC)
 		out = append(out, p)

@@ -112,6 +112,64 @@ func TestBaseRateOfTrials(t *testing.T) {
 	}
 }
 
+// Successes among trials are judged as so many rows of 0 and 1 are, however they were predicted, and
+// the report compares the log loss of a trial with that of the share of all.
+func TestEvaluateTrials(t *testing.T) {
+	dir := t.TempDir()
+	data, single, fit, html := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "s.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+	query(t, "COPY (SELECT i, i % 11 / 5.0 - 1 AS u, [1, 3, 40][1 + i % 3] AS n, least(n, hash(i) % 3 + (n * (0.5 + u / 3))::INT)::INT AS k, 1 + i % 2 AS w FROM range(90) t(i)) TO '"+data+"'")
+	for how, c := range map[string]struct {
+		method, p string
+		flags     []string
+	}{
+		leaveOneOut: {"laplace", "SELECT k, n, w, bglm_loo_predict(fit, k, {u: u}, {trials: n, weight: w}).mean AS p FROM '" + data + "', (SELECT bglm_laplace(k, {u: u}, {trials: n, weight: w}) AS fit FROM '" + data + "')", nil},
+		fitted:      {"laplace", "SELECT k, n, w, bglm_predict(fit, {u: u}) AS p FROM '" + data + "', (SELECT bglm_laplace(k, {u: u}, {trials: n, weight: w}) AS fit FROM '" + data + "')", []string{"--fitted"}},
+		progressive: {"adf", "SELECT d.k, d.n, d.w, p FROM (SELECT unnest(list({k: k, n: n, w: w} ORDER BY i)) AS d, unnest(bglm_progressive(k, {u: u}, {trials: n, weight: w} ORDER BY i)).mean AS p FROM '" + data + "')", nil},
+	} {
+		ok(t, "fit", data, "-f", "k ~ u", "-m", c.method, "-o", "trials=n", "-o", "weight=w", "--order", "i", "-q", "--out", fit)
+		query(t, "COPY (SELECT p, unnest(list_resize([]::INT[], k, 1) || list_resize([]::INT[], n - k, 0)) AS y, w FROM ("+c.p+")) TO '"+single+"'")
+		got := evaluated(t, append([]string{data, "-b", fit}, c.flags...)...)
+		want := evaluated(t, single, "--y", "y", "--p", "p", "-o", "weight=w")
+		if got.How != how || got.N != 90 || got.AUC != nil || len(got.Calibration) != len(want.Calibration) {
+			t.Fatalf("%s: %+v, want the measures of %+v", how, got, want)
+		}
+		for name, of := range map[string][2]*float64{"trials": {got.Trials, want.Weight}, "mean": {got.Mean, want.Mean}, "mean prediction": {got.Predicted, want.Predicted}, "log loss": {got.LogLoss, want.LogLoss}, "Brier score": {got.Brier, want.Brier}} {
+			if of[0] == nil || of[1] == nil || math.Abs(*of[0]-*of[1]) > 1e-9*math.Abs(*of[1]) {
+				t.Errorf("%s: %s %s, want %s", how, name, number(of[0], "%.12g"), number(of[1], "%.12g"))
+			}
+		}
+		for i, b := range want.Calibration {
+			if g := got.Calibration[i]; g.N != b.N || math.Abs(g.Predicted-b.Predicted)+math.Abs(g.Observed-b.Observed) > 1e-9 {
+				t.Errorf("%s: bin %+v, want %+v", how, g, b)
+			}
+		}
+		if (how == progressive) != (len(got.Course) > 0) {
+			t.Errorf("%s: course %v", how, got.Course)
+		}
+		if total := 0.0; how == progressive {
+			for _, p := range got.Course {
+				total += *p.LogLoss * queried(t, fmt.Sprintf("SELECT sum(w * n) FROM '%s' WHERE i >= %d AND i < %d", data, p.From-1, p.From-1+p.N))
+			}
+			if want := *want.LogLoss * *want.Weight; math.Abs(total-want) > 1e-9*want {
+				t.Errorf("the course loses %v, want %v", total, want)
+			}
+		}
+		if c.flags != nil {
+			continue // a report has no such flag
+		}
+		ok(t, "report", "-b", fit, data, "--out", html, "-q")
+		b, err := os.ReadFile(html)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := queried(t, "SELECT -(m * ln(m) + (1 - m) * ln(1 - m)) FROM (SELECT sum(w * k) / sum(w * n) AS m FROM '"+data+"')")
+		said := parsePage(t, b).id("verdict").content()
+		if !strings.Contains(said, fmt.Sprintf("Log loss a trial %.4f (", *want.LogLoss)) || !strings.Contains(said, fmt.Sprintf(") against %.4f.", base)) || strings.Contains(said, "RMSE") {
+			t.Errorf("%s: %s; want a log loss of %.4f against %.4f", how, said, *want.LogLoss, base)
+		}
+	}
+}
+
 // The sections of a report that count rows have the same text of weighted rows as of all.
 func TestWeightsInReports(t *testing.T) {
 	all, once := weighedRows(t)

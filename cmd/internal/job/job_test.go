@@ -44,7 +44,7 @@ func TestOptionSQL(t *testing.T) {
 			t.Errorf("%s=%s: %s, want %s", in[0], in[1], got, want)
 		}
 	}
-	for flag, want := range map[string]string{"link": "key=value", "a b=1": "key=value", "prior=x.parquet": "--prior", "offset=log(t + 1)": "write offset=ln(t + 1), or offset=log10(t + 1)", "offset= LOG(t)": "offset=ln(t)"} {
+	for flag, want := range map[string]string{"link": "key=value", "out.parquet": "-o is not --out FILE", "a b=1": "key=value", "prior=x.parquet": "--prior", "offset=log(t + 1)": "write offset=ln(t + 1), or offset=log10(t + 1)", "offset= LOG(t)": "offset=ln(t)"} {
 		if _, err := ParseOptions([]string{flag}); !cli.IsUsage(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", flag, err, want)
 		}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -50,7 +51,11 @@ func ParseOptions(flags []string) ([][2]string, error) {
 		key, value, ok := strings.Cut(f, "=")
 		key = option.Canonical(strings.TrimSpace(key))
 		if !ok || !optionForm.MatchString(key) {
-			return nil, cli.Usage(fmt.Errorf("--option %q: allowed: key=value, such as link=probit", f))
+			hint := ""
+			if !ok && path.Ext(f) != "" {
+				hint = "; -o is not --out FILE, which names a file to write"
+			}
+			return nil, cli.Usage(fmt.Errorf("--option %q: allowed: key=value, such as link=probit%s", f, hint))
 		}
 		if own := OptionFlags[key]; own != "" {
 			return nil, cli.Usage(fmt.Errorf("--option %s: give %s", key, own))
