@@ -13,7 +13,7 @@ const (
 	codeRange  = 10      // times the range of the other values that a code is apart from them
 	loneRange  = 100     // that a single value is
 	codeValues = 3       // different codes on one side
-	codeOthers = 10      // different other values, fewer may be levels
+	codeOthers = 10      // different other values; fewer may be levels, unless the code is one by its digits
 	codeRows   = 1 << 10 // rows that tell columns that have no codes
 	codeWithin = 1. / 12 // variance of others spread evenly, relative to the square of their range
 )
@@ -22,7 +22,7 @@ const (
 // from all others that these differ by next to nothing beside them, as -9999 for a missing value
 // does; "" if there is none. A code is one of at most three values, ten times the range of the
 // others away and more of the variance than these; one that occurs once, a hundred times. Values
-// with a long tail are none.
+// with a long tail are none, nor are few different values, but for nines beside them.
 //
 // Cost: two passes over 1,024 rows, and two over all rows for each column whose values in these lie
 // near two points.
@@ -164,6 +164,15 @@ func (c farCode) String() string {
 		"if %s that there is no value, mark %s as missing", value, c.rows, c.of, lie, c.ranges, it, mean, it)
 }
 
+// nines reports whether x is 99, 999 and so on, or minus that.
+func nines(x float64) bool {
+	x = math.Abs(x) + 1
+	for x >= 1000 && math.Mod(x, 10) == 0 {
+		x /= 10
+	}
+	return x == 100
+}
+
 // findCode looks for the codes among the numbers that each visits, the same ones at each call.
 func findCode(each func(visit func(x, rows float64))) (code farCode, ok bool) {
 	e := ends{low: math.Inf(1), high: math.Inf(-1)}
@@ -191,7 +200,7 @@ func findCode(each func(visit func(x, rows float64))) (code farCode, ok bool) {
 	if len(below.values) > len(above.values) {
 		far, others = &above, &below
 	}
-	if len(far.values) > codeValues || len(others.values) < codeOthers {
+	if len(far.values) > codeValues || len(others.values) < 2 || len(others.values) < codeOthers && slices.ContainsFunc(far.values, func(x float64) bool { return !nines(x) }) {
 		return code, false
 	}
 	n := below.rows + above.rows

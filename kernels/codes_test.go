@@ -50,3 +50,12 @@ func TestNoCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestNines: codes that are codes by their digits.
+func TestNines(t *testing.T) {
+	for x, want := range map[float64]bool{99: true, -99: true, 999: true, -9999: true, 999999: true, 9: false, 0: false, 100: false, 998: false, 99.5: false, 989: false, -1: false, 1e300: false} {
+		if got := nines(x); got != want {
+			t.Errorf("%v: %v", x, got)
+		}
+	}
+}

@@ -69,6 +69,12 @@ func TestCodes(t *testing.T) {
 			}
 			return z
 		}, ""},
+		{"a flag", 1000, func(i int, z float64) float64 {
+			if i%100 == 7 {
+				return -999
+			}
+			return map[bool]float64{z > 0: 1}[true]
+		}, "column u: the value -999, in 10 of 1000 rows, lies "},
 		{"levels", 1000, func(i int, z float64) float64 {
 			if i%100 == 7 {
 				return 1e6
