@@ -203,12 +203,110 @@ func findCode(each func(visit func(x, rows float64))) (code farCode, ok bool) {
 	if len(far.values) > codeValues || len(others.values) < 2 || len(others.values) < codeOthers && slices.ContainsFunc(far.values, func(x float64) bool { return !nines(x) }) {
 		return code, false
 	}
-	n := below.rows + above.rows
-	part, spread := far.rows/n, others.high-others.low
-	c := farCode{value: far.values[0], rows: far.rows, of: n, more: len(far.values) - 1, ranges: (above.low - below.high) / spread}
-	least := float64(codeRange)
-	if far.rows == 1 {
+	c := farCode{value: far.values[0], rows: far.rows, of: below.rows + above.rows, more: len(far.values) - 1, ranges: (above.low - below.high) / (others.high - others.low)}
+	return c, c.matters()
+}
+
+// matters reports whether c is far enough from the others, and makes up more of the variance.
+func (c farCode) matters() bool {
+	least, part := float64(codeRange), c.rows/c.of
+	if c.rows == 1 {
 		least = loneRange
 	}
-	return c, c.ranges > least && part*(1-part)*c.ranges*c.ranges > codeWithin
+	return c.ranges > least && part*(1-part)*c.ranges*c.ranges > codeWithin
+}
+
+// Extremes are what a stream keeps of a column's numbers to tell whether the least or the greatest
+// of them is a code as CodeNote defines it, if there is only one. The zero value is empty.
+type Extremes struct {
+	n         int64
+	low, high extreme
+	values    []float64 // the first different ones, up to codeOthers + 1
+}
+
+// extreme is the least of numbers, how often it came, and the next one.
+type extreme struct {
+	value, next float64
+	n           int64
+}
+
+func (e *extreme) add(x float64, n int64) {
+	switch {
+	case x == e.value:
+		e.n += n
+	case x < e.value:
+		e.value, e.next, e.n = x, e.value, n
+	case x < e.next:
+		e.next = x
+	}
+}
+
+// Add adds a number.
+func (e *Extremes) Add(x float64) {
+	if e.n++; e.n == 1 {
+		inf := math.Inf(1)
+		e.low, e.high = extreme{x, inf, 0}, extreme{-x, inf, 0}
+	}
+	e.low.add(x, 1)
+	e.high.add(-x, 1)
+	if len(e.values) <= codeOthers && !slices.Contains(e.values, x) {
+		e.values = append(e.values, x)
+	}
+}
+
+// Size is the memory in bytes.
+func (e *Extremes) Size() int64 {
+	if e == nil {
+		return 0
+	}
+	return 80 + 8*int64(cap(e.values))
+}
+
+// Clone returns a copy; nil of nil.
+func (e *Extremes) Clone() *Extremes {
+	if e == nil {
+		return nil
+	}
+	c := *e
+	c.values = slices.Clone(e.values)
+	return &c
+}
+
+// MergedExtremes are the extremes of both a, which it may change, and b; nil stands for none.
+func MergedExtremes(a, b *Extremes) *Extremes {
+	if a == nil || b == nil {
+		if a == nil {
+			a = b.Clone()
+		}
+		return a
+	}
+	for _, x := range b.values {
+		if len(a.values) <= codeOthers && !slices.Contains(a.values, x) {
+			a.values = append(a.values, x)
+		}
+	}
+	a.n += b.n
+	a.low.add(b.low.next, 0)
+	a.low.add(b.low.value, b.low.n)
+	a.high.add(b.high.next, 0)
+	a.high.add(b.high.value, b.high.n)
+	return a
+}
+
+// Note is the sentence about a code, as of CodeNote, "" if there is none. of is what has it.
+func (e *Extremes) Note(of string) string {
+	if e == nil || len(e.values) < 3 {
+		return ""
+	}
+	least, greatest := e.low, extreme{-e.high.value, -e.high.next, e.high.n}
+	for _, c := range []farCode{
+		{value: least.value, rows: float64(least.n), ranges: (least.next - least.value) / (greatest.value - least.next)},
+		{value: greatest.value, rows: float64(greatest.n), ranges: (greatest.value - greatest.next) / (greatest.next - least.value)},
+	} {
+		c.of = float64(e.n)
+		if (len(e.values) > codeOthers || nines(c.value)) && c.matters() {
+			return fmt.Sprintf("%s: %v", of, c)
+		}
+	}
+	return ""
 }

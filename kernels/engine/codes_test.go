@@ -104,6 +104,17 @@ func TestCodes(t *testing.T) {
 				t.Errorf("%s, %s: status %q, want %q", c.name, method, got, c.want)
 			}
 		}
+		// Streams know the least and the greatest value, and do not count the first rows.
+		want, _, _ := strings.Cut(c.want, ", in ")
+		if c.name == "two codes" {
+			want = ""
+		}
+		for _, method := range []string{"adf", "ekf", "variational"} {
+			got := codeStatus(t, method, option.Defaults(), u, v, rows.Bools("y", y))
+			if want == "" && strings.Contains(got, farFromOthers) || !strings.Contains(got, want) {
+				t.Errorf("%s, %s: status %q, want %q", c.name, method, got, want)
+			}
+		}
 	}
 }
 

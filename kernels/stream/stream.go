@@ -1304,6 +1304,7 @@ func (s *State) summary(f *kernels.Fit) {
 	}
 	f.AddStatus(s.responses.notes(f, p, b.score))
 	f.AddStatus(s.scaleNote(f))
+	f.AddStatus(s.codeNote())
 	f.AddStatus(s.openNote(f))
 	f.AddStatus(s.priorsNote())
 	f.AddStatus(kernels.SkippedNote(f.Skipped))

@@ -197,7 +197,12 @@ type column struct {
 	place int  // position among the columns
 	unit  Unit // in force
 	how   Numbers
+	ends  *kernels.Extremes // of the numbers after the first endsBegin, nil before
 }
+
+// endsBegin is the number of values before the extremes: small groups are spared the memory, and
+// few values do not tell a code.
+const endsBegin = 64
 
 // fewColumns is the number of new features up to which their memory is one allocation.
 const fewColumns = 8
@@ -235,6 +240,9 @@ func (u *units) clone(old *units) *units {
 	}
 	c := *u
 	c.cols, c.at, c.order = append(old.cols[:0], u.cols...), append(old.at[:0], u.at...), append(old.order[:0], u.order...)
+	for k := range c.cols {
+		c.cols[k].ends = c.cols[k].ends.Clone()
+	}
 	c.rowBuffer = nil
 	if u.y != nil {
 		if c.y = old.y; c.y == nil {
@@ -250,7 +258,26 @@ func (u *units) size() int64 {
 	if u == nil {
 		return 0
 	}
-	return 120 + 88*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order))
+	n := 120 + 96*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order))
+	for k := range u.cols {
+		n += u.cols[k].ends.Size()
+	}
+	return n
+}
+
+// codeNote is the note on a column of numbers with a code for missing values among them.
+func (s *State) codeNote() string {
+	if s.units == nil || s.dict.HashBits > 0 {
+		return ""
+	}
+	for _, k := range s.units.order {
+		if c := &s.units.cols[k]; c.ends != nil {
+			if note := c.ends.Note("column " + string(s.dict.Name(c.id))); note != "" {
+				return note
+			}
+		}
+	}
+	return ""
 }
 
 // number finds the numeric columns among the features that the dictionary has gained.
@@ -428,6 +455,12 @@ func (u *units) learn(fs []uint32, xs []float64) {
 		}
 		c := &u.cols[k]
 		c.Add(xs[e])
+		if c.N-c.Missing > endsBegin && xs[e] == xs[e] {
+			if c.ends == nil {
+				c.ends = &kernels.Extremes{}
+			}
+			c.ends.Add(xs[e])
+		}
 	}
 }
 
@@ -860,6 +893,7 @@ func (s *State) toCommonUnits(src *State, g *Merging) (*State, error) {
 		}
 		now := c.unit
 		without, withoutToo := c.N < s.told || c.unit.Scale != 0, o.N < src.told || o.unit.Scale != 0
+		c.ends = kernels.MergedExtremes(c.ends, o.ends)
 		switch stats := begun.ColumnStats; {
 		case o.N == stats.N: // nothing was learnt there
 		case c.N == stats.N:
