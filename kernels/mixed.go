@@ -35,8 +35,51 @@ func noValue(s string) bool {
 	return false
 }
 
-// manyDays is the number of days that a column may have as levels before a status mentions it.
+// manyDays is the number of days, or times, that a column may have as levels before a status
+// mentions it.
 const manyDays = 100
+
+// dayFormats are how texts write days, the first as a date is written; each is given as Go's layout
+// and as that of strptime.
+var dayFormats = [...][2]string{{"2006-1-2", ""}, {"2006/1/2", "%Y/%m/%d"}, {"2.1.2006", "%d.%m.%Y"}, {"2/1/2006", "%d/%m/%Y"}, {"1/2/2006", "%m/%d/%Y"}, {"2-1-2006", "%d-%m-%Y"}}
+
+// dates counts the levels of a column that are days, by format, or times.
+type dates struct {
+	days  [len(dayFormats)]int
+	times int
+}
+
+// add adds a level.
+func (d *dates) add(level string) {
+	const least, date = len("1/2/2006"), len(time.DateOnly)
+	if len(level) < least || level[0] < '0' || level[0] > '9' || !strings.ContainsAny(level[1:5], "./-") {
+		return // most levels are not
+	}
+	if len(level) > date {
+		if _, err := time.Parse(time.DateOnly, level[:date]); err == nil && (level[date] == ' ' || level[date] == 'T') && len(level) >= date+len(" 15:04") && level[date+3] == ':' {
+			d.times++
+		}
+		return
+	}
+	for k, f := range dayFormats {
+		if _, err := time.Parse(f[0], level); err == nil {
+			d.days[k]++
+		}
+	}
+}
+
+// many returns the number of days and how they are written, or of times; 0 for few.
+func (d *dates) many() (n int, format string, times bool) {
+	for k, days := range d.days {
+		if days >= manyDays && days > n {
+			n, format = days, dayFormats[k][1]
+		}
+	}
+	if d.times >= manyDays && d.times > n {
+		return d.times, "", true
+	}
+	return n, format, false
+}
 
 // dressed matches numbers as people write them: with a currency sign or its letters, a percent
 // sign, separators of thousands, a decimal comma, a trailing minus.
@@ -115,13 +158,19 @@ type Mixed struct {
 	Point   bool     // in addition to some with a decimal point;
 	Sign    bool     // negative ones with a sign that a cast does not know, or in brackets
 	Numbers int      // or this many numbers, nearly one for each row
-	Days    int      // or this many days
+	Days    int      // or this many days,
+	Format  string   // written in this format of strptime, "" as dates are;
+	Times   bool     // or times instead of days
 }
 
 // String says what was learnt.
 func (m *Mixed) String() string {
 	if m.Days > 0 {
-		return fmt.Sprintf("column %s was learnt as %d days, each a level of its own", m.Column, m.Days)
+		what := "days"
+		if m.Times {
+			what = "times"
+		}
+		return fmt.Sprintf("column %s was learnt as %d %s, each a level of its own", m.Column, m.Days, what)
 	}
 	return fmt.Sprintf("column %s was learnt as levels: %s", m.Column, m.Reading())
 }
@@ -150,10 +199,11 @@ func quoted(level string) string {
 
 // Mixed returns the first of the columns of levels of f that are numbers except for a few texts,
 // such as 'NA' or '-', or for their notation, that are numbers nearly one for each row, or that are
-// many days; nil for none.
+// many days or times; nil for none.
 func (f *Fit) Mixed() *Mixed {
 	type column struct {
-		numbers, days int
+		numbers int
+		dates
 		numberFormat
 		texts []string
 	}
@@ -177,11 +227,7 @@ func (f *Fit) Mixed() *Mixed {
 		if c == nil {
 			continue
 		}
-		if len(level) == len(time.DateOnly) {
-			if _, err := time.Parse(time.DateOnly, level); err == nil {
-				c.days++
-			}
-		}
+		c.dates.add(level)
 		if len(c.texts) > fewTexts {
 			continue
 		}
@@ -191,7 +237,7 @@ func (f *Fit) Mixed() *Mixed {
 		case number && isBare(level):
 			c.numbers++
 			c.decimals(level)
-		case c.add(level):
+		case c.numberFormat.add(level):
 		case number:
 			c.numbers++
 		default:
@@ -201,16 +247,19 @@ func (f *Fit) Mixed() *Mixed {
 	for k := range f.Columns {
 		c := cols[f.Columns[k].Name]
 		name := f.Columns[k].asLevels()
-		if c != nil && c.days >= manyDays {
-			return &Mixed{Column: name, Days: c.days}
+		if c == nil {
+			continue
 		}
-		if c != nil && len(c.texts) <= fewTexts && c.numberFormat.numbers > 0 && c.numbers+c.numberFormat.numbers >= enoughNumbers {
+		if n, format, times := c.many(); n > 0 {
+			return &Mixed{Column: name, Days: n, Format: format, Times: times}
+		}
+		if len(c.texts) <= fewTexts && c.numberFormat.numbers > 0 && c.numbers+c.numberFormat.numbers >= enoughNumbers {
 			return &Mixed{Column: name, Written: c.example, Comma: c.comma, Either: c.either && !c.comma && !c.parted, Point: c.comma && c.point, Sign: c.sign}
 		}
-		if of := &f.Columns[k]; c != nil && len(c.texts) == 0 && c.numbers >= manyNumbers && float64(c.numbers) >= nearlyAll*float64(of.N-of.Missing) && of.N > of.Missing {
+		if of := &f.Columns[k]; len(c.texts) == 0 && c.numbers >= manyNumbers && float64(c.numbers) >= nearlyAll*float64(of.N-of.Missing) && of.N > of.Missing {
 			return &Mixed{Column: name, Numbers: c.numbers}
 		}
-		if c == nil || len(c.texts) == 0 || len(c.texts) > fewTexts {
+		if len(c.texts) == 0 || len(c.texts) > fewTexts {
 			continue
 		}
 		if c.numbers < someNumbers || c.numbers < enoughNumbers && slices.ContainsFunc(c.texts, func(t string) bool { return !noValue(t) }) {

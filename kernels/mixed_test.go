@@ -194,3 +194,39 @@ func TestDaysNote(t *testing.T) {
 		}
 	}
 }
+
+// Texts that are days in another format, or times, are said as well, with the format.
+func TestTimesNote(t *testing.T) {
+	for layout, want := range map[string]Mixed{
+		"2006/01/02":                {Format: "%Y/%m/%d"},
+		"02.01.2006":                {Format: "%d.%m.%Y"},
+		"2.1.2006":                  {Format: "%d.%m.%Y"},
+		"02/01/2006":                {Format: "%d/%m/%Y"},
+		"1/2/2006":                  {Format: "%m/%d/%Y"},
+		"02-01-2006":                {Format: "%d-%m-%Y"},
+		"2006-01-02":                {},
+		"2006-01-02 15:04:05.000":   {Times: true},
+		"2006-01-02T15:04:05Z07:00": {Times: true},
+		"2006-01-02 15:04":          {Times: true},
+		"15:04:05 2006-01-02":       {Days: -1},
+		"Jan 2 2006":                {Days: -1},
+		"v2006.1.2":                 {Days: -1},
+	} {
+		for n, many := range map[int]bool{99: false, 130: true} {
+			f := &Fit{Columns: []FitColumn{{Name: "u", Kind: LevelsColumn}}}
+			for k := range n {
+				f.Beliefs = append(f.Beliefs, Belief{Feature: "u=" + time.Date(2021, 1, k, k%24, k%60, 0, 0, time.UTC).Format(layout)})
+			}
+			m := f.Mixed()
+			if !many || want.Days < 0 {
+				if m != nil {
+					t.Errorf("%d of %s: %+v", n, layout, m)
+				}
+				continue
+			}
+			if m == nil || m.Days != n || m.Format != want.Format || m.Times != want.Times {
+				t.Errorf("%d of %s: %+v, want %+v", n, layout, m, want)
+			}
+		}
+	}
+}

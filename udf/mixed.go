@@ -21,8 +21,14 @@ func mixedSQL(m *kernels.Mixed) string {
 func HowToRead(m *kernels.Mixed) string {
 	name := inSQL(m.Column)
 	switch {
+	case m.Times:
+		return fmt.Sprintf("epoch(%s::TIMESTAMP) makes a number of it, hour(%s::TIMESTAMP)::VARCHAR or dayname(%s::TIMESTAMP) few levels", name, name, name)
 	case m.Days > 0:
-		return fmt.Sprintf("date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, name, name)
+		day := name + "::DATE"
+		if m.Format != "" {
+			day = fmt.Sprintf("strptime(%s, '%s')", name, m.Format)
+		}
+		return fmt.Sprintf("date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", day, day, day)
 	case m.Comma && m.Point:
 		return undressed(name, ".,", m.Sign) + " makes numbers of them, comma and point being before decimals"
 	case m.Comma:
