@@ -60,7 +60,11 @@ func (sc *scoring) scoreAny(s *duck.Session, from string) error {
 	if sc.fits.HasClass {
 		return sc.scored(s, "bglm_y::VARCHAR AS y, bglm_predict(bglm_fit, bglm_x) AS p", "bglm_w", from)
 	}
-	return sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, "+intervalOf(sc.job)+", bglm_of AS trials", "bglm_w", "(SELECT bglm_y, bglm_of, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+	err := sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, "+intervalOf(sc.job)+", bglm_of AS trials", "bglm_w", "(SELECT bglm_y, bglm_of, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+	if err != nil {
+		return err
+	}
+	return sc.checkResponses(s)
 }
 
 // observed is what predictions of a response y are compared with: its class, or shareOf it.

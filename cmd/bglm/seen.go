@@ -257,8 +257,11 @@ func (sc *scoring) checkResponses(s *duck.Session) error {
 		return err
 	}
 	l, err := lik.New(family, link, lik.Params{Dispersion: 1})
-	if err != nil || l.Traits().Trials {
-		return nil // y is a proportion here
+	if err != nil {
+		return nil
+	}
+	if l.Traits().Trials { // y is a proportion here
+		return sc.checkTrials(s, l)
 	}
 	return s.Each("SELECT DISTINCT unnest([min(y), max(y), any_value(y) FILTER (y <> trunc(y))]) FROM scored", func(scan func(...any) error) error {
 		var y sql.NullFloat64
@@ -267,6 +270,24 @@ func (sc *scoring) checkResponses(s *duck.Session) error {
 		}
 		return sc.inRow(s, y.Float64, l.Check(lik.Obs{Y: y.Float64, Weight: 1}))
 	})
+}
+
+// checkTrials reports the first row whose numbers of trials and successes l does not allow, if such
+// a row was scored.
+func (sc *scoring) checkTrials(s *duck.Session, l lik.Likelihood) error {
+	var bad int64
+	if err := s.Row("SELECT count(*) FROM scored WHERE NOT (trials >= 1 AND trials = trunc(trials) AND isfinite(trials) AND y BETWEEN 0 AND 1 AND abs(trials * y - round(trials * y)) < 1e-9 * trials)", &bad); err != nil || bad == 0 {
+		return err
+	}
+	t, _ := sc.job.Option("trials")
+	var file string
+	var row int64
+	var y, trials float64
+	err := s.Row("SELECT * FROM (SELECT bglm_file, bglm_row, ("+sc.y+")::DOUBLE AS y, ("+t+")::DOUBLE AS t FROM "+sc.src.Numbered()+") WHERE NOT (t >= 1 AND t = trunc(t) AND isfinite(t) AND y BETWEEN 0 AND t AND y = trunc(y)) ORDER BY ALL LIMIT 1", &file, &row, &y, &trials)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s, row %d: %w", sc.src.FileName(file), row, l.Check(lik.Obs{Y: y, Trials: trials, Weight: 1}))
 }
 
 // inRow adds to err, which is about a response y, the first row that has it.

@@ -170,6 +170,28 @@ func TestEvaluateTrials(t *testing.T) {
 	}
 }
 
+// A number of trials or successes that no fit takes is an error that names the row, however the rows
+// are predicted.
+func TestEvaluateBadTrials(t *testing.T) {
+	dir := t.TempDir()
+	data, bad := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "b.parquet")
+	query(t, "COPY (SELECT i * 7 % 5 AS k, 4 + i % 3 AS n, i / 5 AS u FROM range(40) t(i)) TO '"+data+"'")
+	for _, args := range [][]string{{"-f", "k ~ u"}, {"--y", "k", "--x", "[u]", "-m", "gp"}} {
+		fit := filepath.Join(dir, "f.parquet")
+		ok(t, append([]string{"fit", data, "-o", "trials=n", "-q", "--out", fit}, args...)...)
+		for row, want := range map[string]string{"0, 0": "trials = 0: binomial takes whole numbers >= 1", "1, 2.5": "trials = 2.5: ", "5, 3": "y = 5: binomial takes a whole number of successes from 0 to trials (3)", "1.5, 3": "y = 1.5: ", "-1, 3": "y = -1: "} {
+			query(t, "COPY (SELECT * FROM (VALUES (1.0, 3.0, 0.5), ("+row+", 0.1)) v(k, n, u)) TO '"+bad+"'")
+			if r := bglm(t, "", "evaluate", bad, "-b", fit); r.code != 1 || !strings.Contains(r.stderr, "b.parquet, row 2: "+want) {
+				t.Errorf("%v, %s: %d %s, want %s", args, row, r.code, r.stderr, want)
+			}
+		}
+		query(t, "COPY (SELECT * FROM (VALUES (1.0, 3.0, 0.5), (NULL, 3, 0.1), (1, NULL, 0.1)) v(k, n, u)) TO '"+bad+"'")
+		if q := evaluated(t, bad, "-b", fit); q.N != 1 || q.Missing != 2 {
+			t.Errorf("%v: %+v, want one row of three", args, q)
+		}
+	}
+}
+
 // The sections of a report that count rows have the same text of weighted rows as of all.
 func TestWeightsInReports(t *testing.T) {
 	all, once := weighedRows(t)
