@@ -45,9 +45,14 @@ var dayFormats = [...][2]string{{"2006-1-2", ""}, {"2006/1/2", "%Y/%m/%d"}, {"2.
 
 // dates counts the levels of a column that are days, by format, or times.
 type dates struct {
-	days  [len(dayFormats)]int
-	times int
+	days         [len(dayFormats)]int
+	times        int
+	tried, found int
 }
+
+// triedInVain is the number of levels of which none was a day or a time after which no others are
+// parsed, which takes long for a million codes.
+const triedInVain = 1000
 
 // add adds a level.
 func (d *dates) add(level string) {
@@ -55,15 +60,20 @@ func (d *dates) add(level string) {
 	if len(level) < least || level[0] < '0' || level[0] > '9' || !strings.ContainsAny(level[1:5], "./-") {
 		return // most levels are not
 	}
+	if d.tried++; d.tried > triedInVain && d.found == 0 {
+		return
+	}
 	if len(level) > date {
 		if _, err := time.Parse(time.DateOnly, level[:date]); err == nil && (level[date] == ' ' || level[date] == 'T') && len(level) >= date+len(" 15:04") && level[date+3] == ':' {
 			d.times++
+			d.found++
 		}
 		return
 	}
 	for k, f := range dayFormats {
 		if _, err := time.Parse(f[0], level); err == nil {
 			d.days[k]++
+			d.found++
 		}
 	}
 }
