@@ -22,7 +22,9 @@ import (
 // the dispersion is c times D at that c: the sum decreases in c, and is kept on a grid.
 //
 // gaussian: (y-M)²/(V+D) has as its mean the factor of D, where the mean of the row, s or with link
-// log e^s, had mean M and variance V before it came. Rows have weight 1/(1+V/D)².
+// log e^s, had mean M and variance V before it came. Rows have weight 1/(1+V/D)². The beliefs are the
+// same if the weight of a row is the inverse of its variance relative to a D that is known, so that
+// D is not wrong if it fits (y-M)²/(V+D/w).
 //
 // negbinomial: for a rate of mean M, variance V and mean square S = M² + V before the row came, the
 // mean of (y - M)² is M + V + S/k, k the size. Its deviation from that under the assumed size,
@@ -33,12 +35,16 @@ type Fixed struct {
 	sum        float64 // gamma, negbinomial, gaussian
 	at         []float64
 	size       sizeSums
+	inverse    inverseSums
 	trials     *OneStep // binomial, which has no such parameter
 }
 
 // sizeSums are the further sums of negbinomial: the growth of sum with the factor of 1/k, and its
 // variance and third central moment under the assumed size.
 type sizeSums struct{ slope, variance, third float64 }
+
+// inverseSums are the sums of gaussian if a row of weight w is one of variance D/w.
+type inverseSums struct{ w, squares, sum float64 }
 
 // fixedGrid is the size of studentt's grid of factors of the dispersion, 2^(k/2 - 10).
 const fixedGrid = 41
@@ -112,6 +118,12 @@ func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
 		return 0
 	}
 	f.sum += o.Weight * d
+	noise := dispersion / o.Weight
+	u := 1 / (1 + spread/noise)
+	u *= u
+	if d = u * e * (e / (spread + noise)); special.Finite(d) {
+		f.inverse.w, f.inverse.squares, f.inverse.sum = f.inverse.w+u, f.inverse.squares+u*u, f.inverse.sum+d
+	}
 	return w
 }
 
@@ -158,7 +170,7 @@ func (f *Fixed) Size() int64 {
 	if f == nil {
 		return 0
 	}
-	n := 104 + 8*int64(cap(f.at))
+	n := 128 + 8*int64(cap(f.at))
 	if f.trials != nil {
 		n += 40
 	}
@@ -177,6 +189,9 @@ func (f *Fixed) Merge(o *Fixed) {
 	f.size.slope += o.size.slope
 	f.size.variance += o.size.variance
 	f.size.third += o.size.third
+	f.inverse.w += o.inverse.w
+	f.inverse.squares += o.inverse.squares
+	f.inverse.sum += o.inverse.sum
 }
 
 // farthest bounds the factor of gamma: predictors that are wide relative to a large shape hide its
@@ -224,12 +239,9 @@ func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 			}
 		}
 		return fixedFactor(fixedGrid - 1), errors, true
-	case gaussian, gaussianLog: // squares of normal deviates, whose sum is skew
+	case gaussian, gaussianLog:
 		factor = f.sum / f.w
-		if errors = math.Abs(factor-1) * math.Sqrt(0.5*n); factor > 1 {
-			errors -= skewErrors * math.Sqrt(8/n)
-		}
-		return factor, errors, true
+		return factor, squaresErrors(factor, n), true
 	case negbinomial:
 		z := &f.size
 		errors = math.Abs(f.sum) / math.Sqrt(z.variance)
@@ -239,6 +251,32 @@ func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 		return 1 / math.Max(1+f.sum/z.slope, 1./farthest), errors, true
 	}
 	return 0, 0, false
+}
+
+// squaresErrors returns by how many standard errors the mean of the squares of n normal deviates,
+// whose sum is skew, differs from 1.
+func squaresErrors(mean, n float64) float64 {
+	errors := math.Abs(mean-1) * math.Sqrt(0.5*n)
+	if mean > 1 {
+		errors -= skewErrors * math.Sqrt(8/n)
+	}
+	return errors
+}
+
+// far reports whether a factor that is off by so many standard errors is reported.
+func far(factor, errors float64) bool {
+	return errors >= fixedErrors && (factor >= fixedFactorSaid || factor <= 1/fixedFactorSaid)
+}
+
+// inverseFits reports whether the dispersion of gaussian is right for rows whose weights are the
+// inverses of their variances.
+func (f *Fixed) inverseFits() bool {
+	z := &f.inverse
+	if !(z.w > 0) {
+		return false
+	}
+	factor := z.sum / z.w
+	return !far(factor, squaresErrors(factor, z.w*z.w/z.squares))
 }
 
 // gammaGap returns log k - ψ(k), and its decrease with log k: kψ'(k) - 1.
@@ -281,7 +319,7 @@ func (f *Fixed) Note(l Likelihood) string {
 		return f.trials.Note(l)
 	}
 	factor, errors, ok := f.Estimate(l)
-	if !ok || errors < fixedErrors || factor < fixedFactorSaid && factor > 1/fixedFactorSaid {
+	if !ok || !far(factor, errors) || f.inverseFits() {
 		return ""
 	}
 	name, is, less, learns := "shape", 0.0, factor > 1, "use a method that keeps the rows and learns it"

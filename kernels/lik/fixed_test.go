@@ -250,3 +250,30 @@ func TestFixedGaussian(t *testing.T) {
 		}
 	}
 }
+
+// Weights that are the inverses of known variances leave a dispersion of 1 right, though the rows
+// would say another if they had occurred so many times each.
+func TestFixedInverse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 5))
+	for _, c := range []struct {
+		rows int
+		off  float64 // factor of the true variance
+		said int     // of ten sets
+	}{{8, 1, 0}, {60, 1, 0}, {1000, 1, 0}, {60, 9, 10}, {60, 0.05, 10}} {
+		l := mustNew(t, "gaussian", "", Params{Dispersion: 1})
+		said := 0
+		for range 10 {
+			f := NewFixed(l)
+			for range c.rows {
+				w := 5 + 400*rng.Float64()
+				f.Observe(l, Obs{Y: rng.NormFloat64() * math.Sqrt(c.off/w), Weight: w}, 0, 1e-6)
+			}
+			if f.Note(l) != "" {
+				said++
+			}
+		}
+		if said != c.said {
+			t.Errorf("%d rows of %v times the variance: said of %d of 10 sets, want %d", c.rows, c.off, said, c.said)
+		}
+	}
+}
