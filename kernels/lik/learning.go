@@ -304,16 +304,16 @@ const maxDispersion = 1e150
 const fewFreedom = 3
 
 // Note returns "" or a sentence: without a degree of freedom left D is a guess, with few of them
-// intervals are too narrow.
-func (g *Learning) Note(known int64) string {
+// intervals are too narrow. dispersion is D in the unit of the responses.
+func (g *Learning) Note(known int64, dispersion float64) string {
 	nu, weights := g.freedom(known), float64(known)/determined
 	switch {
 	case !(g.rows > 0) || nu >= fewFreedom:
 		return ""
 	case nu < 1:
-		return fmt.Sprintf("dispersion %.3g is a guess: the rows determine %.3g weights and leave less than one degree of freedom to learn it from", g.dispersion, weights)
+		return fmt.Sprintf("dispersion %.3g is a guess: the rows determine %.3g weights and leave less than one degree of freedom to learn it from", dispersion, weights)
 	}
-	return fmt.Sprintf("dispersion %.3g rests on %.2g degrees of freedom, all that the rows leave beside %.3g weights: intervals are too narrow", g.dispersion, nu, weights)
+	return fmt.Sprintf("dispersion %.3g rests on %.2g degrees of freedom, all that the rows leave beside %.3g weights: intervals are too narrow", dispersion, nu, weights)
 }
 
 // Recast converts the variance to responses in another unit, of ratio times the numbers.

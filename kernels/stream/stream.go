@@ -1369,7 +1369,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if y := s.constant(); y != nil {
 		status = kernels.Join(status, kernels.ConstantNote(y.Center))
 	} else if b.learning != nil {
-		status = kernels.Join(status, b.learning.Note(s.form.Known(k)))
+		status = kernels.Join(status, b.learning.Note(s.form.Known(k), f.Dispersion))
 	}
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
