@@ -79,6 +79,8 @@ type FitColumn struct {
 	Center, Scale float64 // mean and standard deviation by which a number was standardised; NaN if it was not
 	Variance      float64 // prior variance that the column's weights had or learnt; NaN if unknown
 
+	equal bool // of a column of numbers that is being merged: see Fit.equal
+
 	// For levels whose variance was learnt and integrated, Center and Scale are the posterior mean
 	// and standard deviation of the standard deviation of their weights; √Variance maximises the
 	// evidence.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -273,7 +274,8 @@ func (f *Fit) addColumns(part, start *Fit) error {
 	f.Columns = append(make([]FitColumn, 0, len(f.Columns)+len(part.Columns)), f.Columns...) // f.Columns may be shared
 	for _, c := range part.Columns {
 		same := func(d FitColumn) bool { return strings.EqualFold(d.Name, c.Name) }
-		stats, begun := c.Stats(), false
+		c.equal = part.equal(&c)
+		stats, begun := c.numbers(), false
 		if k := slices.IndexFunc(start.Columns, same); k >= 0 {
 			begun, stats = true, stats.Less(start.Columns[k].Stats())
 			stats.N, stats.Missing = max(0, stats.N), max(0, stats.Missing)
@@ -292,7 +294,7 @@ func (f *Fit) addColumns(part, start *Fit) error {
 		case o.Name != c.Name:
 			return fmt.Errorf("column %.100q is called %.100q in another fit, so that their features differ; only fits of one model can be merged", c.Name, o.Name)
 		default:
-			o.pool(stats, begun)
+			o.pool(stats, c.equal, begun)
 		}
 	}
 	return nil
@@ -300,16 +302,19 @@ func (f *Fit) addColumns(part, start *Fit) error {
 
 var plural = map[string]string{NumberColumn: "numbers", LevelsColumn: "levels", FeaturesColumn: "features of other names"}
 
-// pool adds the rows of o, of a column of the same kind; if begun, c keeps its scale, that of the
-// fit continued.
-func (c *FitColumn) pool(o ColumnStats, begun bool) {
+// pool adds the rows of o, of a column of the same kind and equal as Fit.equal says; if begun, c
+// keeps its scale, that of the fit continued.
+func (c *FitColumn) pool(o ColumnStats, equal, begun bool) {
 	if c.Kind == NumberColumn {
-		all := c.Stats()
+		all := c.numbers()
 		all.Merge(o)
 		if all.N > all.Missing {
 			c.Center = all.Center
 			if !begun && !math.IsNaN(c.Scale) {
-				c.Scale = all.Scale
+				c.Scale, c.equal = all.Scale, all.Scale == 0 && (c.equal || equal)
+				if c.equal {
+					c.Scale = design.Unit(c.Center, 0, true)
+				}
 			}
 		}
 	}
@@ -494,6 +499,7 @@ func (m *fitMerge) gather(f *Fit) error {
 // to full covariances.
 func (m *fitMerge) byArrowheads() (bool, error) {
 	arrows, means, units := 0, false, false
+	blank, name := m.blank()
 	for _, f := range m.fits {
 		if f.Covariance.Form == gauss.Arrowhead {
 			arrows++
@@ -506,10 +512,30 @@ func (m *fitMerge) byArrowheads() (bool, error) {
 	case means && units:
 		return false, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; "+
 			"allowed: parts with standardize: false, or covariance: 'full', or of method laplace; or %w", ErrApart)
+	case means && blank:
+		return false, fmt.Errorf("column %.100q has no number in the rows of a fit, which has level means, and numbers in those of another; "+
+			"allowed: parts with covariance: 'full', or of method laplace; or %w", name, ErrApart)
 	case means && !all, means && mergeArrowheads == nil:
 		return false, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(m.fits))
 	}
-	return means || all && !units && mergeArrowheads != nil, nil
+	return means || all && !units && !blank && mergeArrowheads != nil, nil
+}
+
+// blank reports whether a part without a common start has no number in a column, which is named,
+// in which another has some.
+func (m *fitMerge) blank() (is bool, name string) {
+	if m.from != nil {
+		return false, ""
+	}
+	middle := middles(m.fits)
+	for _, f := range m.fits {
+		for k := range f.Columns {
+			if c := &f.Columns[k]; f.blankColumn(c) && middle[c.Name].N > 0 {
+				return true, c.Name
+			}
+		}
+	}
+	return false, ""
 }
 
 // arrowheads computes the product of arrowheads.
@@ -604,7 +630,10 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 		return m.overStart(base, parts, names)
 	}
 	out, first := &m.out, m.fits[0]
-	all, own := unitsOf(m.fits, parts, names, mean, variance)
+	all, own, err := unitsOf(m.fits, parts, names, mean, variance)
+	if err != nil {
+		return nil, 0, err
+	}
 	if all != nil {
 		out.Prior.Variance *= all.factor
 		out.Prior.InterceptVariance *= all.factor

@@ -56,10 +56,12 @@ type mergeUnits struct {
 //
 // The prior of an intercept is centred at the mean of the responses if these were standardised,
 // which a fit keeps only for gamma: its predictor at the mean of the numbers serves instead.
-func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits) {
+//
+// at is changed for parts without a number in some column (fill).
+func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits, err error) {
 	learnt := slices.ContainsFunc(fits, (*Fit).learnsPrior)
-	if !learnt && !slices.ContainsFunc(fits, (*Fit).inUnits) {
-		return nil, nil
+	if !learnt && !slices.ContainsFunc(fits, (*Fit).inUnits) && !slices.ContainsFunc(fits, (*Fit).blank) {
+		return nil, nil, nil
 	}
 	loose := !slices.ContainsFunc(at, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal })
 	one := mergeUnits{mean: mean, variance: variance, factor: 1, centred: len(names) > 0 && names[0] == Intercept && !loose, loose: loose}
@@ -69,14 +71,16 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 	}
 	sum := one
 	sum.factor, sum.columns = 0, make([]ColumnStats, len(names))
-	total := 0.0
+	total, equal := 0.0, make([]bool, len(names))
 	for k, f := range fits {
 		u := one
 		u.columns = make([]ColumnStats, len(names))
 		for _, c := range f.Columns {
 			if j, ok := place[c.Name]; ok && c.Kind == NumberColumn && c.Scale >= 0 {
 				u.columns[j] = f.unit(&c)
-				sum.columns[j].Merge(c.Stats())
+				c.equal = f.equal(&c)
+				equal[j] = equal[j] || c.equal
+				sum.columns[j].Merge(c.numbers())
 			}
 		}
 		if f.located() {
@@ -105,9 +109,98 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 		total += n
 		parts = append(parts, &u)
 	}
+	for j := range equal {
+		if c := &sum.columns[j]; equal[j] && c.Scale == 0 {
+			c.Scale = design.Unit(c.Center, 0, true)
+		}
+	}
 	sum.factor /= total
 	sum.center /= total
-	return &sum, parts
+	if one.centred {
+		middle := middles(fits)
+		for k, f := range fits {
+			if at[k], err = parts[k].fill(f, at[k], middle, place, &sum); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return &sum, parts, nil
+}
+
+// blankColumn reports whether f has no number in any row for column c of numbers, but weights for it
+// and for its absence: with no mean to stand for, a missing number is 0 there.
+func (f *Fit) blankColumn(c *FitColumn) bool {
+	if c.Kind != NumberColumn || c.N == 0 || c.N > c.Missing {
+		return false
+	}
+	null := c.Name + IsNull
+	return slices.ContainsFunc(f.Beliefs, func(b Belief) bool { return b.Feature == null })
+}
+
+// blank reports whether f has such a column.
+func (f *Fit) blank() bool {
+	return slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return f.blankColumn(&c) })
+}
+
+// middles returns the means of the numbers of fits, by column.
+func middles(fits []*Fit) map[string]ColumnStats {
+	out := map[string]ColumnStats{}
+	for _, f := range fits {
+		for k := range f.Columns {
+			if c := &f.Columns[k]; c.Kind == NumberColumn {
+				all := out[c.Name]
+				all.Merge(c.Mean())
+				out[c.Name] = all
+			}
+		}
+	}
+	return out
+}
+
+// fill returns g, the posterior of f with units u, as if its missing numbers had been replaced by
+// the mean of those of the other parts, where f has none in a column: its intercept is then that at
+// this mean. all are the units of all parts.
+func (u *mergeUnits) fill(f *Fit, g *gauss.Normal, middle map[string]ColumnStats, place map[string]int, all *mergeUnits) (*gauss.Normal, error) {
+	scale, shift := slices.Repeat([]float64{1}, len(u.columns)), make([]float64, len(u.columns))
+	found := false
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		j, ok := place[c.Name]
+		if m := middle[c.Name]; ok && m.N > 0 && f.blankColumn(c) {
+			u.columns[j] = ColumnStats{N: 1, Center: m.Center, Scale: all.columns[j].Scale}
+			scale[j], shift[j], found = Or(all.columns[j].Scale, 1), m.Center, true
+		}
+	}
+	if !found {
+		return g, nil
+	}
+	return design.NewScaling(scale, shift).Restore(g)
+}
+
+// equal reports whether the numbers of column c were the same in all rows of f, a fit that centred
+// them: it records as their scale the divisor of equal numbers. Numbers with that standard
+// deviation, such as as many zeros as ones, are told apart by the variance of their weight, which is
+// that of the prior only if no row says anything about it.
+func (f *Fit) equal(c *FitColumn) bool {
+	const rounding = 1e-9
+	if c.Kind != NumberColumn || !(c.Scale > 0) || !alike(c.Scale, design.Unit(c.Center, 0, true)) {
+		return false
+	}
+	k := slices.IndexFunc(f.Beliefs, func(b Belief) bool { return b.Feature == c.Name })
+	v := c.Variance
+	if math.IsNaN(v) {
+		v = f.Prior.Variance
+	}
+	return k >= 0 && v > 0 && math.Abs(f.Beliefs[k].Variance*c.Scale*c.Scale/v-1) < rounding
+}
+
+// numbers are the statistics of a column of numbers, whose spread is 0 if these are equal.
+func (c *FitColumn) numbers() ColumnStats {
+	s := c.Stats()
+	if c.equal {
+		s.Scale = 0
+	}
+	return s
 }
 
 // unit returns the unit that follows from what f knows of a numeric column: the number itself, for
