@@ -19,10 +19,15 @@ import (
 // Its errors name the source.
 type Reader struct {
 	array.RecordReader
-	name  string
-	close func() error
-	err   error
+	name   string
+	close  func() error
+	err    error
+	stream *stream // nil for a file
 }
+
+// Unended reports, of a stream read to its end, whether this had no mark of it, which writers may
+// leave out: records may be missing.
+func (r *Reader) Unended() bool { return r.stream != nil && r.stream.unended && r.Err() == nil }
 
 // Next moves to the next record and checks its arrays. A panic of the Arrow library on a damaged
 // source becomes an error.
@@ -102,14 +107,15 @@ func StreamIPC(name string, in io.Reader) (_ *Reader, err error) {
 	if head, _ := buf.Peek(len(fileMagic)); bytes.Equal(head, fileMagic) {
 		return nil, fmt.Errorf("%s: an Arrow IPC file; a pipe takes the stream format, which needs no seeking", name)
 	}
-	r, err := ipc.NewReader(&stream{in: buf}, ipc.WithDelayReadSchema(false))
+	checked := &stream{in: buf}
+	r, err := ipc.NewReader(checked, ipc.WithDelayReadSchema(false))
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("no data")
 		}
 		return nil, fmt.Errorf("%s: not an Arrow IPC stream: %w", name, Damage(err))
 	}
-	return &Reader{RecordReader: r, name: name}, nil
+	return &Reader{RecordReader: r, name: name, stream: checked}, nil
 }
 
 func guard(name string, err *error) {

@@ -354,6 +354,8 @@ type stream struct {
 	buf  []byte
 	err  error
 
+	unended bool // it stopped between messages, without the one that ends it
+
 	views views // of the schema
 }
 
@@ -385,6 +387,7 @@ func (s *stream) next() {
 	n, err := io.ReadFull(s.in, s.buf[:4])
 	if err != nil {
 		s.out, s.err = s.buf[:n], err
+		s.unended = err == io.EOF
 		return
 	}
 	head := 4

@@ -17,6 +17,33 @@ import (
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
+// A stream that stops between two records may be whole, as writers need not mark its end: it is
+// read, and a message says so. One that ends with the mark is not mentioned.
+func TestStreamWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i, i % 3 = 0 AS y, i * 0.5 AS x FROM range(3000) t(i)) TO '"+path("d.parquet")+"'")
+	ok(t, "fit", path("d.parquet"), "-f", "y ~ x", "--out", path("b.parquet"), "-q")
+	ok(t, "predict", "-b", path("b.parquet"), path("d.parquet"), "--out", path("d.arrows"), "-q")
+	b, err := os.ReadFile(path("d.arrows"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const end = "\xff\xff\xff\xff\x00\x00\x00\x00"
+	if err := os.WriteFile(path("open.arrows"), bytes.TrimSuffix(b, []byte(end)), 0o600); err != nil || !bytes.HasSuffix(b, []byte(end)) {
+		t.Fatal(err, "or no mark at the end")
+	}
+	for _, file := range []string{"d.arrows", "open.arrows"} {
+		for _, engine := range []string{"duckdb", "arrow"} {
+			r := ok(t, "fit", path(file), "--engine", engine, "-f", "y ~ x", "--out", path("out.parquet"))
+			said := strings.Contains(r.stderr, "open.arrows: the stream has no mark of its end")
+			if said != (file == "open.arrows") || !strings.Contains(r.stdout+r.stderr, "3,000 rows") {
+				t.Errorf("%s, %s: %s%s", file, engine, r.stdout, r.stderr)
+			}
+		}
+	}
+}
+
 // Damaged, empty and unreadable files, alone and among good ones, in every command
 // that reads rows: exit code 1, a message that names the file and shows no control
 // character, no part of an output.

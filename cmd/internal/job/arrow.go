@@ -321,6 +321,10 @@ func (a *Arrow) Fit() (*arrowio.Groups, error) {
 		if err != nil {
 			return nil, files.Named(name, err)
 		}
+		if name == "-" {
+			name = "standard input"
+		}
+		unended(s, name, r)
 	}
 	g, err := fitter.Groups(s.Ctx)
 	if err == nil && len(g.Fits) == 0 {

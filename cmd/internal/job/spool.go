@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
 	"github.com/bglm/bglm/cmd/internal/cli"
@@ -85,7 +87,16 @@ func SpoolArrow(s *duck.Session, name string, in *bufio.Reader, i int) (string, 
 	if err := errors.Join(pqrows.FromArrow(w, r), w.Flush(), f.Close()); err != nil {
 		return "", files.Named(name, err)
 	}
+	unended(s, name, r)
 	return f.Name(), s.Failed(s.Ctx.Err())
+}
+
+// unended says if r, which has been read to its end, is a stream without the mark of its end.
+func unended(s *duck.Session, name string, r array.RecordReader) {
+	if r, ok := r.(*arrowio.Reader); ok && r.Unended() {
+		note := fmt.Errorf("%s: the stream has no mark of its end, as if cut off between two records: rows may be missing, unless its writer leaves the mark out", name)
+		fmt.Fprintln(s.Env.Stderr, "bglm: "+s.Env.Message(note))
+	}
 }
 
 // openArrow opens a file, or in under that name.
