@@ -88,6 +88,7 @@ type LOO struct {
 	loo, lpd, penalty moments
 	warned, failed    int64
 	worst, shares     float64
+	alone             *lik.Summing // of the rows, nil if their mean alone is not evaluated
 	by                predict.Factor
 	keep              bool
 	points, weights   []float64 // LOO of each row and its weight, if kept
@@ -101,7 +102,7 @@ func NewLOO(f *kernels.Fit, by predict.Factor, keep bool) (*LOO, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &LOO{Scorer: s, by: by, keep: keep}, nil
+	return &LOO{Scorer: s, by: by, keep: keep, alone: lik.NewSumming(s.Lik)}, nil
 }
 
 // Add adds the rows of b, whose feature numbers are those of Features.
@@ -128,6 +129,9 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 		l.rows++
 		l.lpd.add(p.LPD, o.Weight)
 		l.penalty.add(p.Penalty, o.Weight)
+		if l.alone != nil {
+			l.alone.Add(o)
+		}
 		l.worst = max(l.worst, p.Reach)
 		if p.Share > 0 && !math.IsInf(p.Share, 1) {
 			l.shares += p.Share * max(o.Weight, 1) // for a weight below 1, the share is that of a whole row
@@ -155,6 +159,9 @@ func (l *LOO) Merge(o *LOO) {
 	l.penalty.merge(o.penalty)
 	l.warned, l.failed, l.worst = l.warned+o.warned, l.failed+o.failed, max(l.worst, o.worst)
 	l.shares += o.shares
+	if l.alone != nil {
+		l.alone.Merge(o.alone)
+	}
 	l.points, l.weights = append(l.points, o.points...), append(l.weights, o.weights...)
 }
 
@@ -162,6 +169,10 @@ func (l *LOO) Merge(o *LOO) {
 func (l *LOO) Clone() *LOO {
 	c := *l
 	c.Scorer, c.points, c.weights = l.Scorer.Clone(), slices.Clone(l.points), slices.Clone(l.weights)
+	if l.alone != nil {
+		alone := *l.alone
+		c.alone = &alone
+	}
 	return &c
 }
 
@@ -213,11 +224,29 @@ func (l *LOO) Summary() LOOSummary {
 	if p := len(l.Fit.Beliefs); l.shares > 1.1*float64(p)+1 { // under approximations they exceed p by a few per cent
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("the leverages of the rows add up to %.4g, which is impossible for the rows of a fit with %d weights: it is of other rows, of a low rank or of weights that drift, and no row can be left out of it; these figures mean nothing", l.shares, p))
 	}
+	s.Status = kernels.Join(s.Status, l.beside(s.ELPD))
 	if l.rows > 0 && l.LearntParameters().NotAveraged(l.Lik) {
 		s.Status = kernels.Join(s.Status, "the dispersion, or shape, that was learnt is held at its value, not averaged over: elpd_loo and elpd_waic are too high by about a nat for each of them, which counts in a comparison with another family")
 	}
 	s.Status = kernels.Join(s.Status, "")
 	return s
+}
+
+// beside is the note on rows whose sum of log densities, each given the others, is elpd, if their mean
+// alone predicts them better; "" otherwise. The mean has the fit's shape, and its dispersion unless
+// that was learnt.
+func (l *LOO) beside(elpd float64) string {
+	dispersion := l.Fit.Dispersion
+	if _, _, learnt := l.Fit.Kept(kernels.LearntDeviation); learnt {
+		dispersion = 0
+	}
+	mean, ok := l.alone.Best(dispersion)
+	n := l.lpd.n
+	if mean -= 0.5 * math.Log(n); !ok || !lik.FarBelow(elpd, mean) {
+		return ""
+	}
+	return fmt.Sprintf("rows left out one by one have a log loss of %.4g under the others, worse than the %.4g of their mean alone: "+
+		"these are not the rows of the fit, an offset that they had is missing, or the fit has more weights or a wider prior than they bear", -elpd/n, -mean/n)
 }
 
 func rowsHave(n int64) string {

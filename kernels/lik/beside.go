@@ -50,8 +50,12 @@ func BesideMean(l Likelihood, n int, known float64, row func(i int) (o Obs, s fl
 // Beside returns the sentence about rows of total weight weight whose log density is fit under the
 // fit, and mean under their mean alone.
 func Beside(fit, mean, weight float64) string {
-	if !(fit < mean-besideMean) {
+	if !FarBelow(fit, mean) {
 		return ""
 	}
 	return fmt.Sprintf("the fit's own rows have a log loss of %.4g under it, worse than the %.4g of their mean alone: a given offset, prior or weights keep the fit away from them", -fit/weight, -mean/weight)
 }
+
+// FarBelow reports whether the log density of rows under a fit is so much lower than that under
+// their mean alone, which has paid for being learnt, that it is reported.
+func FarBelow(fit, mean float64) bool { return fit < mean-besideMean }

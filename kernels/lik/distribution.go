@@ -78,6 +78,63 @@ type Sums struct {
 	Centred, Square float64 // of y - c and its square, c any number
 }
 
+// Summing adds up the Sums of rows that come one by one, in parts.
+type Summing struct {
+	Sums
+	by     Constant
+	origin float64 // the number that Centred and Square are relative to: the first response
+}
+
+// NewSumming returns the sums of no rows; nil for a likelihood that is no Constant.
+func NewSumming(l Likelihood) *Summing {
+	if c := ConstantOf(l); c != nil {
+		return &Summing{by: c}
+	}
+	return nil
+}
+
+// Add adds a row.
+func (s *Summing) Add(o Obs) {
+	if !(o.Weight > 0) {
+		return
+	}
+	if s.Weight == 0 {
+		s.origin = o.Y
+	}
+	d := o.Y - s.origin
+	s.Weight += o.Weight
+	s.Y += o.Weight * o.Y
+	s.Trials += o.Weight * o.Trials
+	s.Centred += o.Weight * d
+	s.Square += o.Weight * d * d
+	if k, ok := s.by.(Keeper); ok {
+		s.Known += o.Weight * k.Known(o)
+	}
+}
+
+// Merge adds the rows of o, which may be nil.
+func (s *Summing) Merge(o *Summing) {
+	if o == nil || o.Weight == 0 {
+		return
+	}
+	if s.Weight == 0 {
+		*s = *o
+		return
+	}
+	d := o.origin - s.origin
+	s.Square += o.Square + d*(2*o.Centred+d*o.Weight)
+	s.Centred += o.Centred + d*o.Weight
+	s.Weight, s.Y, s.Trials, s.Known = s.Weight+o.Weight, s.Y+o.Y, s.Trials+o.Trials, s.Known+o.Known
+}
+
+// Best is Constant.Best of the rows.
+func (s *Summing) Best(dispersion float64) (logp float64, ok bool) {
+	if s == nil || s.Weight == 0 {
+		return 0, false
+	}
+	return s.by.Best(s.Sums, dispersion)
+}
+
 // Constant is a likelihood that evaluates rows with a common mean from sums over them.
 type Constant interface {
 	Likelihood
