@@ -47,8 +47,8 @@ func worded(err error) error {
 	case errors.Is(err, answer.ErrForm):
 		err = &renamed{strings.Replace(err.Error(), answer.ErrForm.Error(), "such as bglm_laplace", 1), err}
 	case errors.Is(err, kernels.ErrImproper):
-		err = fmt.Errorf("%w; if the fits started from another common prior, give it as the second argument, and where their weights drift (process_noise, forgetting), "+
-			"each forgot some of the prior: continue one fit with the rows of the others (bglm_update)", err)
+		err = fmt.Errorf("%w; if the fits started from another common prior, give it as the second argument; where they learnt dispersion or shape from few rows, which can leave weights wider "+
+			"than their prior, give these options as numbers; and where their weights drift (process_noise, forgetting), each forgot some of the prior: continue one fit with the rows of the others (bglm_update)", err)
 	}
 	return argument.Reword(moreMemory(err), func(e *argument.Error) string {
 		c := option.InWords(*e, OptionWords)
