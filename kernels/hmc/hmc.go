@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
@@ -398,6 +399,7 @@ func (s *sampling) result() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	post = s.silent(post)
 	s.note += s.noCovarianceNote(g)
 	r.diagnose()
 	s.finish(r, post)
@@ -507,6 +509,55 @@ func (r *Result) normal() (*gauss.Normal, error) {
 		}
 	}
 	return gauss.NewDiagonal(s.mean, variance), nil
+}
+
+// silent returns post with the prior, in place of the moments of its draws, of weights about which
+// no row says anything, such as that of a number that is the same in all rows and so 0 when it is
+// centred. A merge takes the difference from the prior for information.
+func (s *sampling) silent(post *gauss.Normal) *gauss.Normal {
+	p := s.of
+	if p.Normal.Form != gauss.Diagonal || post.Form != gauss.Diagonal && post.Form != gauss.Full {
+		return post
+	}
+	said, weight := memory.Floats(p.P), p.Weight
+	if weight == nil {
+		weight = slices.Repeat([]float64{1}, p.N)
+	}
+	p.Squares(said, weight)
+	if !slices.Contains(said, 0) {
+		return post
+	}
+	mean := slices.Clone(post.Mean)
+	for j, v := range said {
+		if v == 0 {
+			mean[j] = p.PriorMean[j]
+		}
+	}
+	if post.Form == gauss.Diagonal {
+		variance := slices.Clone(post.Var)
+		for j, v := range said {
+			if v == 0 {
+				variance[j] = p.PriorVar[j]
+			}
+		}
+		return gauss.NewDiagonal(mean, variance)
+	}
+	cov := dense.New(p.P, p.P)
+	post.Cov(cov)
+	for j, v := range said {
+		if v != 0 {
+			continue
+		}
+		clear(cov.Row(j))
+		for i := range p.P {
+			cov.Row(i)[j] = 0
+		}
+		cov.Row(j)[j] = p.PriorVar[j]
+	}
+	if dense.Cholesky(cov) != nil {
+		return post
+	}
+	return gauss.NewFull(mean, cov)
 }
 
 // apartNote is the status note if the beliefs have no covariances, but weights occur in rows
