@@ -102,6 +102,23 @@ func (l negbinomial) nullLogLik(rows []Obs) (logp float64, ok bool) {
 	return logp, true
 }
 
+// CountAlone is the log density of a count under the negative binomial distribution that earlier ones
+// with these sums suggest, by their moments. It is what a filter of their mean alone would predict:
+// the sums of such densities over counts in their order is that of a proper distribution of all.
+// The first one has the density 1/((y+1)(y+2)).
+func CountAlone(o Obs, s Sums) float64 {
+	if !(s.Weight > 0) {
+		return -o.Weight * (math.Log1p(o.Y) + math.Log(o.Y+2))
+	}
+	n, mean := s.Weight, (s.Y+0.5)/s.Weight
+	over := math.Max((s.Square-s.Centred*s.Centred/n)/n-mean, 0) / (mean * mean) // 1/size
+	over = (n*over + 1) / (n + 1)                                                // as if one count more had the size 1
+	over += (over + 1/mean) / n                                                  // the mean is uncertain, too
+	size := math.Min(math.Max(1/over, MinShape), mostSize)
+	logp, _, _ := negbinomial{size: size, logSize: math.Log(size)}.LogLik(o, math.Log(mean))
+	return logp
+}
+
 // bestSize returns the most likely size of the rows, counts whose linear predictors are known, and
 // their log likelihood.
 func bestSize(rows func(yield func(o Obs, s float64))) (size, most float64) {

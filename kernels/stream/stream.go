@@ -181,7 +181,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		n = trainingRows(m.Start)
 	}
 	if m.Options.AutoShape { // the mean under the first shape does not compete with a learnt shape
-		p.answers.constant, p.answers.keeper = nil, nil
+		p.answers.constant, p.answers.keeper, p.answers.sized = nil, nil, m.Lik.Traits().Counts
 	}
 	p.begins += n
 	p.startUnit = reply.scale()

@@ -21,11 +21,12 @@ type responseSummary struct {
 	runs          float64    // of ones, for binary responses
 	w, wy, wd, wq float64    // sums of the rows' weights, and of these times y, y - first and its square
 	trials, known float64    // weighted sums of the trials, and of the terms of the log density that do not involve the mean
+	alone         float64    // log density of counts whose shape is learnt, under their mean so far alone
 	calibration
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 184
+const responseSummarySize = 192
 
 // responseSummaryBegins is the number of rows before the summary.
 const responseSummaryBegins = 8
@@ -33,14 +34,15 @@ const responseSummaryBegins = 8
 // likelihoodTraits are the properties of a likelihood that a summary needs.
 type likelihoodTraits struct {
 	binary, trials bool
-	constant       lik.Constant // nil if the mean alone has no score
+	sized          bool         // counts whose shape is learnt
+	constant       lik.Constant // nil if the mean alone has no score from sums
 	keeper         lik.Keeper   // constant, if it needs a term of each row
 }
 
 func likelihoodTraitsOf(l lik.Likelihood) likelihoodTraits {
 	t, c := l.Traits(), lik.ConstantOf(l)
 	k, _ := c.(lik.Keeper)
-	return likelihoodTraits{t.Binary, t.Trials, c, k}
+	return likelihoodTraits{binary: t.Binary, trials: t.Trials, constant: c, keeper: k}
 }
 
 // add adds a row.
@@ -55,6 +57,9 @@ func (c *responseSummary) add(o lik.Obs, of *likelihoodTraits) {
 	}
 	if of.keeper != nil {
 		c.known += o.Weight * of.keeper.Known(o)
+	}
+	if of.sized {
+		c.alone += lik.CountAlone(o, c.sums())
 	}
 	if c.n == 0 {
 		c.first = y
@@ -73,6 +78,11 @@ func (c *responseSummary) add(o lik.Obs, of *likelihoodTraits) {
 	c.wy += o.Weight * o.Y
 	c.wd += o.Weight * d
 	c.wq += o.Weight * d * d
+}
+
+// sums are those over the responses so far.
+func (c *responseSummary) sums() lik.Sums {
+	return lik.Sums{Weight: c.w, Y: c.wy, Trials: c.trials, Known: c.known, Centred: c.wd, Square: c.wq}
 }
 
 // from returns the summary relative to another first response, except for the ends of product.
@@ -108,20 +118,26 @@ func merged(c, o *responseSummary) *responseSummary {
 	}
 	c.n, c.pairs, c.runs, c.product = c.n+t.n, c.pairs+t.pairs, c.runs+t.runs, c.product+t.product
 	c.w, c.wy, c.wd, c.wq = c.w+t.w, c.wy+t.wy, c.wd+t.wd, c.wq+t.wq
-	c.trials, c.known, c.last = c.trials+t.trials, c.known+t.known, t.last
+	c.trials, c.known, c.alone, c.last = c.trials+t.trials, c.known+t.known, c.alone+t.alone, t.last
 	c.merge(t.calibration)
 	return c
 }
 
 // baseline approximates the log predictive density of the responses under their running mean alone:
 // that under the best constant, less half the log of the rows' weight for each parameter, the cost
-// of learning it as they come. dispersion 0 means that it is learnt, too. ok is false for families
-// without a baseline.
+// of learning it as they come. dispersion 0 means that it is learnt, too. Counts whose shape is
+// learnt have the density under their mean and shape as these come. ok is false for families without
+// a baseline.
 func (c *responseSummary) baseline(of *likelihoodTraits, dispersion float64) (logZ float64, ok bool) {
-	if !(c.w > 1) || of.constant == nil {
+	switch {
+	case !(c.w > 1):
+		return 0, false
+	case of.sized:
+		return c.alone, true
+	case of.constant == nil:
 		return 0, false
 	}
-	logZ, ok = of.constant.Best(lik.Sums{Weight: c.w, Y: c.wy, Trials: c.trials, Known: c.known, Centred: c.wd, Square: c.wq}, dispersion)
+	logZ, ok = of.constant.Best(c.sums(), dispersion)
 	cost := 0.5 * math.Log(c.w)
 	if dispersion == 0 {
 		cost *= 2
