@@ -202,6 +202,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 			p.Learns = true
 		}
 		p.noise = !innovates(c.Rule) || p.linear
+		p.answers.homoscedastic = p.Learns && m.Lik.Traits().Homoscedastic
 	}
 	p.up, err = c.Rule.Bind(m)
 	if _, ok := p.up.(exact); ok {
@@ -734,6 +735,13 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			}
 		}
 		s.responses.add(y, &p.answers)
+		if !p.Drifts {
+			l := s.fixedLikelihood()
+			if c := s.bank[0].learning; c != nil {
+				l = c.Learning
+			}
+			s.responses.furthest.meet(l, &p.answers, y, o, s.units.responses(), r.m, r.v)
+		}
 		switch {
 		case p.Drifts || !p.calibrates:
 		case p.predicts && o.Weight == 1:

@@ -23,10 +23,11 @@ type responseSummary struct {
 	trials, known float64    // weighted sums of the trials, and of the terms of the log density that do not involve the mean
 	alone         float64    // log density of counts whose shape is learnt, under their mean so far alone
 	calibration
+	furthest furthest
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 192
+const responseSummarySize = 248
 
 // responseSummaryBegins is the number of rows before the summary.
 const responseSummaryBegins = 8
@@ -35,6 +36,8 @@ const responseSummaryBegins = 8
 type likelihoodTraits struct {
 	binary, trials bool
 	sized          bool         // counts whose shape is learnt
+	positive       bool         // y is not below 0, and its predictor is the logarithm of its mean
+	homoscedastic  bool         // the variance of y is a dispersion, which is learnt
 	constant       lik.Constant // nil if the mean alone has no score from sums
 	keeper         lik.Keeper   // constant, if it needs a term of each row
 }
@@ -42,7 +45,7 @@ type likelihoodTraits struct {
 func likelihoodTraitsOf(l lik.Likelihood) likelihoodTraits {
 	t, c := l.Traits(), lik.ConstantOf(l)
 	k, _ := c.(lik.Keeper)
-	return likelihoodTraits{binary: t.Binary, trials: t.Trials, constant: c, keeper: k}
+	return likelihoodTraits{binary: t.Binary, trials: t.Trials, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
 }
 
 // add adds a row.
@@ -120,6 +123,7 @@ func merged(c, o *responseSummary) *responseSummary {
 	c.w, c.wy, c.wd, c.wq = c.w+t.w, c.wy+t.wy, c.wd+t.wd, c.wq+t.wq
 	c.trials, c.known, c.alone, c.last = c.trials+t.trials, c.known+t.known, c.alone+t.alone, t.last
 	c.merge(t.calibration)
+	c.furthest.merge(t.furthest)
 	return c
 }
 
@@ -228,6 +232,9 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64) (status 
 	}
 	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {
 		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where the mean is near 0 or 1", -f.LogEvidence/float64(f.N)))
+	}
+	if c != nil && !p.Drifts {
+		status = kernels.Join(status, c.furthest.note(&p.answers))
 	}
 	switch {
 	case c == nil || p.Drifts: // c is nil for few rows

@@ -163,3 +163,56 @@ func TestBaseline(t *testing.T) {
 		kerneltest.Close(t, c.name+" in parts", other, got, kerneltest.Tol{Rel: 1e-10})
 	}
 }
+
+// A response that leads all others is named wherever it comes, also in parts put together; of random
+// ones none is, nor one that was foreseen.
+func TestFurthest(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	of := map[bool]*likelihoodTraits{true: {homoscedastic: true}, false: {positive: true}}
+	draws := map[string]struct {
+		squares bool
+		draw    func() float64
+	}{
+		"residuals": {true, func() float64 { x := r.NormFloat64(); return x * x }},
+		"wide":      {false, func() float64 { return math.Floor(math.Exp(1 + 0.8*r.NormFloat64())) }},
+		"rare":      {false, func() float64 { return float64(r.IntN(30) / 29) }},
+		"gamma":     {false, r.ExpFloat64},
+	}
+	said := 0
+	for name, d := range draws {
+		for k := range 2500 {
+			n := 40 + k%400
+			sizes := make([]float64, n)
+			for i := range sizes {
+				sizes[i] = d.draw()
+			}
+			furthestOf := func(sizes []float64) (c furthest) {
+				for _, x := range sizes {
+					c.add(x, 1, x, x == 1e13)
+				}
+				return c
+			}
+			whole := furthestOf(sizes)
+			if whole.note(of[d.squares]) != "" {
+				said++
+			}
+			if name == "rare" {
+				continue
+			}
+			at := r.IntN(n)
+			sizes[at] = 1e12
+			whole, parts := furthestOf(sizes), furthestOf(sizes[:n/2])
+			parts.merge(furthestOf(sizes[n/2:]))
+			if whole.note(of[d.squares]) == "" || parts.note(of[d.squares]) == "" {
+				t.Fatalf("%s: 1e12 at %d of %d is not named", name, at, n)
+			}
+			sizes[at] = 1e13
+			if c := furthestOf(sizes); c.note(of[d.squares]) != "" {
+				t.Fatalf("%s: a foreseen response is named", name)
+			}
+		}
+	}
+	if said > 0 {
+		t.Errorf("%d of 10,000 random sets have such a response", said)
+	}
+}
