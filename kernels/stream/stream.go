@@ -98,7 +98,8 @@ type State struct {
 	seen         bool             // a row has come
 	counts       bool             // determined has run
 	copied       bool
-	moved        bool // units have changed
+	moved        bool  // units have changed
+	vague        int32 // how many of the first rows were vague; halved by each that was not
 }
 
 // member is the part of a State that belongs to one belief of the bank.
@@ -182,6 +183,9 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 	}
 	if m.Options.AutoShape { // the mean under the first shape does not compete with a learnt shape
 		p.answers.constant, p.answers.keeper, p.answers.sized = nil, nil, m.Lik.Traits().Counts
+	}
+	if p.answers.growing {
+		p.begins = growingSummaryBegins
 	}
 	p.begins += n
 	p.startUnit = reply.scale()
@@ -619,6 +623,13 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			return s.improperError(o, r)
 		}
 	}
+	if p.answers.growing && o.Weight > 0 && s.told < first {
+		if s.told > 0 && s.bank[0].room(&one).v > vague*vague {
+			s.vague++
+		} else {
+			s.vague /= 2 // as good as none after a few rows, but not after a single one by chance
+		}
+	}
 	if s.responses != nil || o.Weight > 0 && s.told >= p.begins {
 		s.summarise(b.Obs(i), o, s.bank[0].room(&one))
 	}
@@ -654,6 +665,10 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if c.learning != nil && o.Weight > 0 {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
+	}
+	if c := s.responses; c != nil && c.n == growingEarly && p.answers.growing {
+		base, _ := c.baseline(&p.answers, p.head.Dispersion)
+		c.early = base - s.bank[0].score
 	}
 	if p.Model.Options.AutoPrior && o.Weight > 0 && learnsAt(s.told) {
 		s.learnPriors()
@@ -1079,6 +1094,11 @@ func (s *State) join(src *State, g *Merging) {
 	}
 	s.late += src.late
 	s.moved = s.moved || src.moved
+	if both {
+		s.vague = min(s.vague, src.vague)
+	} else {
+		s.vague += src.vague
+	}
 	s.cut += src.cut
 	s.sure += min(src.sure, math.MaxInt32-s.sure)
 	s.merged += src.merged
@@ -1379,6 +1399,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	} else if b.learning != nil {
 		status = kernels.Join(status, b.learning.Note(s.form.Known(k), f.Dispersion))
 	}
+	say(s.told <= first && s.vague > 0 && 4*int64(s.vague) >= s.told, "at least %d of the last of %d rows had a linear predictor of standard deviation above %v before they were learnt: the rows hardly determine the weights under this prior, and expected responses are many times the typical ones", s.vague, s.told, vague)
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}

@@ -22,20 +22,30 @@ type responseSummary struct {
 	w, wy, wd, wq float64    // sums of the rows' weights, and of these times y, y - first and its square
 	trials, known float64    // weighted sums of the trials, and of the terms of the log density that do not involve the mean
 	alone         float64    // log density of counts whose shape is learnt, under their mean so far alone
+	early         float64    // log density by which the mean alone was ahead after growingEarly rows
 	calibration
 	furthest furthest
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 248
+const responseSummarySize = 256
 
-// responseSummaryBegins is the number of rows before the summary.
-const responseSummaryBegins = 8
+// The number of rows before the summary. Responses whose expectation grows exponentially are
+// predicted too large by any factor while weights are many relative to the rows: their summary begins
+// earlier, but the first of its rows, which cost vague priors most, do not count against the weights
+// once there are several times as many.
+const (
+	responseSummaryBegins = 8
+	growingSummaryBegins  = 4
+	growingEarly          = responseSummaryBegins - growingSummaryBegins
+	growingSeveral        = 7 * growingEarly
+)
 
 // likelihoodTraits are the properties of a likelihood that a summary needs.
 type likelihoodTraits struct {
 	binary, trials bool
 	sized          bool         // counts whose shape is learnt
+	growing        bool         // the predictor is the logarithm of the mean of y
 	positive       bool         // y is not below 0, and its predictor is the logarithm of its mean
 	homoscedastic  bool         // the variance of y is a dispersion, which is learnt
 	constant       lik.Constant // nil if the mean alone has no score from sums
@@ -45,7 +55,7 @@ type likelihoodTraits struct {
 func likelihoodTraitsOf(l lik.Likelihood) likelihoodTraits {
 	t, c := l.Traits(), lik.ConstantOf(l)
 	k, _ := c.(lik.Keeper)
-	return likelihoodTraits{binary: t.Binary, trials: t.Trials, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
+	return likelihoodTraits{binary: t.Binary, trials: t.Trials, growing: t.LogMean, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
 }
 
 // add adds a row.
@@ -121,7 +131,7 @@ func merged(c, o *responseSummary) *responseSummary {
 	}
 	c.n, c.pairs, c.runs, c.product = c.n+t.n, c.pairs+t.pairs, c.runs+t.runs, c.product+t.product
 	c.w, c.wy, c.wd, c.wq = c.w+t.w, c.wy+t.wy, c.wd+t.wd, c.wq+t.wq
-	c.trials, c.known, c.alone, c.last = c.trials+t.trials, c.known+t.known, c.alone+t.alone, t.last
+	c.trials, c.known, c.alone, c.early, c.last = c.trials+t.trials, c.known+t.known, c.alone+t.alone, c.early+t.early, t.last
 	c.merge(t.calibration)
 	c.furthest.merge(t.furthest)
 	return c
@@ -222,7 +232,11 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) 
 		dispersion = 0
 	}
 	base, ok := c.baseline(&p.answers, dispersion)
-	return base, ok && score < base-worse
+	lead := base - score
+	if c.n > growingSeveral {
+		lead -= max(c.early, 0)
+	}
+	return base, ok && lead > worse
 }
 
 // notes returns the notes on a summary over whose rows f's filter had the log density score.
