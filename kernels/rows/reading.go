@@ -525,7 +525,7 @@ func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 	for k := range e.terms {
 		t := &e.terms[k]
 		if t.kind == dense {
-			places = max(places, t.wide, e.as.places)
+			places = max(places, e.widest(t, lo, hi, keep), e.as.places)
 			b.Schema = e.placed(places)
 			for _, l := range t.lack {
 				note(e.schema.Len()+l.place, l.r)
@@ -543,6 +543,22 @@ func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 			}
 		}
 	}
+}
+
+// widest is the length of the longest list in rows [lo, hi), from which keep leaves out some. Other
+// rows of the block may be another group's, whose lists are longer.
+func (e *Encoder) widest(t *term, lo, hi int, keep []bool) (wide int) {
+	if lo == 0 && hi == e.hi-e.lo && keep == nil {
+		return t.wide
+	}
+	mayNull := t.col.MayNull()
+	for r := lo; r < hi && wide < t.wide; r++ {
+		if i := e.lo + r; (keep == nil || keep[r-lo]) && e.isPresent(r) && !(mayNull && t.col.Null(i)) {
+			from, to := t.col.Span(i)
+			wide = max(wide, to-from)
+		}
+	}
+	return min(wide, t.wide)
 }
 
 // schemaOf returns the columns of the terms, nil for none, and sets their places.
