@@ -666,9 +666,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
 	}
-	if c := s.responses; c != nil && c.n == growingEarly && p.answers.growing {
-		base, _ := c.baseline(&p.answers, p.head.Dispersion)
-		c.early = base - s.bank[0].score
+	if c := s.responses; c != nil {
+		c.begun(p, s.bank[0].score)
 	}
 	if p.Model.Options.AutoPrior && o.Weight > 0 && learnsAt(s.told) {
 		s.learnPriors()
@@ -748,6 +747,13 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			if s.responses = (&responseSummary{}); p.checksFixed() {
 				s.fixed = lik.NewFixed(p.Model.Lik)
 			}
+		}
+		if p.answers.heavy {
+			unit := Unit{Scale: 1}
+			if s.units != nil && s.units.y != nil {
+				unit = Unit{s.units.y.unit.Center, s.units.y.unit.scale()}
+			}
+			s.responses.heavyAlone(s.fixedLikelihood(), o, unit)
 		}
 		s.responses.add(y, &p.answers)
 		if !p.Drifts {
@@ -1403,7 +1409,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.responses.worseThanMean(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
+	if _, bad := s.responses.worseThanMean(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.answers.heavy || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))

@@ -21,7 +21,7 @@ type responseSummary struct {
 	runs          float64    // of ones, for binary responses
 	w, wy, wd, wq float64    // sums of the rows' weights, and of these times y, y - first and its square
 	trials, known float64    // weighted sums of the trials, and of the terms of the log density that do not involve the mean
-	alone         float64    // log density of counts whose shape is learnt, under their mean so far alone
+	alone         float64    // log density under the mean so far alone, if not from the sums
 	early         float64    // log density by which the mean alone was ahead after growingEarly rows
 	calibration
 	furthest furthest
@@ -45,6 +45,7 @@ const (
 type likelihoodTraits struct {
 	binary, trials bool
 	sized          bool         // counts whose shape is learnt
+	heavy          bool         // y lies around the predictor, with heavy tails
 	growing        bool         // the predictor is the logarithm of the mean of y
 	positive       bool         // y is not below 0, and its predictor is the logarithm of its mean
 	homoscedastic  bool         // the variance of y is a dispersion, which is learnt
@@ -55,7 +56,7 @@ type likelihoodTraits struct {
 func likelihoodTraitsOf(l lik.Likelihood) likelihoodTraits {
 	t, c := l.Traits(), lik.ConstantOf(l)
 	k, _ := c.(lik.Keeper)
-	return likelihoodTraits{binary: t.Binary, trials: t.Trials, growing: t.LogMean, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
+	return likelihoodTraits{binary: t.Binary, trials: t.Trials, heavy: t.Located && !t.Gaussian, growing: t.LogMean, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
 }
 
 // add adds a row.
@@ -91,6 +92,15 @@ func (c *responseSummary) add(o lik.Obs, of *likelihoodTraits) {
 	c.wy += o.Weight * o.Y
 	c.wd += o.Weight * d
 	c.wq += o.Weight * d * d
+}
+
+// heavyAlone adds response o, in a unit whose likelihood is l, to the baseline. The first one cannot
+// be predicted from others: begun counts it as the filter does.
+func (c *responseSummary) heavyAlone(l lik.Likelihood, o lik.Obs, unit Unit) {
+	if c.w > 0 {
+		logp, _, _ := l.LogLik(o, unit.of(c.first+c.wd/c.w))
+		c.alone += logp - o.Weight*math.Log(unit.Scale)
+	}
 }
 
 // sums are those over the responses so far.
@@ -140,13 +150,13 @@ func merged(c, o *responseSummary) *responseSummary {
 // baseline approximates the log predictive density of the responses under their running mean alone:
 // that under the best constant, less half the log of the rows' weight for each parameter, the cost
 // of learning it as they come. dispersion 0 means that it is learnt, too. Counts whose shape is
-// learnt have the density under their mean and shape as these come. ok is false for families without
-// a baseline.
+// learnt have the density under their mean and shape as these come, and responses with heavy tails
+// that under their mean and the filter's own dispersion. ok is false for families without a baseline.
 func (c *responseSummary) baseline(of *likelihoodTraits, dispersion float64) (logZ float64, ok bool) {
 	switch {
 	case !(c.w > 1):
 		return 0, false
-	case of.sized:
+	case of.sized || of.heavy:
 		return c.alone, true
 	case of.constant == nil:
 		return 0, false
@@ -157,6 +167,17 @@ func (c *responseSummary) baseline(of *likelihoodTraits, dispersion float64) (lo
 		cost *= 2
 	}
 	return logZ - cost, ok
+}
+
+// begun records what only the first rows show. The filter's log density of the rows so far is score.
+func (c *responseSummary) begun(p *Plan, score float64) {
+	switch of := &p.answers; {
+	case c.n == 1 && of.heavy:
+		c.alone = score
+	case c.n == growingEarly && of.growing:
+		base, _ := c.baseline(of, p.head.Dispersion)
+		c.early = base - score
+	}
 }
 
 // worse is the log evidence in nats by which the mean alone must be ahead. Under the model itself
