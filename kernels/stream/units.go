@@ -210,6 +210,10 @@ const fewColumns = 8
 // currentUnit is the unit that follows from the statistics of c.
 func (u *units) currentUnit(c *column) Unit {
 	switch {
+	case c.how == Raw && c.Scale == 0 && c.N-c.Missing > 1 && u.y == nil:
+		// Without a center the same number in all rows is no 0, and a weight that is not learnt makes
+		// expected responses wrong. Those of a location family it leaves unchanged.
+		return Unit{0, math.Abs(c.Center)}
 	case c.how == Raw:
 		return Unit{0, c.Scale}
 	case !u.centred:
