@@ -755,6 +755,9 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			}
 			s.responses.heavyAlone(s.fixedLikelihood(), o, unit)
 		}
+		if p.answers.growing {
+			s.responses.expect(y, r.m, r.v)
+		}
 		s.responses.add(y, &p.answers)
 		if !p.Drifts {
 			l := s.fixedLikelihood()

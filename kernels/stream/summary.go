@@ -25,10 +25,11 @@ type responseSummary struct {
 	early         float64    // log density by which the mean alone was ahead after growingEarly rows
 	calibration
 	furthest furthest
+	lately   [2]expected // of the rows since the last power of two, and of those before from the one before it
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 256
+const responseSummarySize = 304
 
 // The number of rows before the summary. Responses whose expectation grows exponentially are
 // predicted too large by any factor while weights are many relative to the rows: their summary begins
@@ -47,6 +48,7 @@ type likelihoodTraits struct {
 	sized          bool         // counts whose shape is learnt
 	heavy          bool         // y lies around the predictor, with heavy tails
 	growing        bool         // the predictor is the logarithm of the mean of y
+	counts         bool         // y is a whole number
 	positive       bool         // y is not below 0, and its predictor is the logarithm of its mean
 	homoscedastic  bool         // the variance of y is a dispersion, which is learnt
 	constant       lik.Constant // nil if the mean alone has no score from sums
@@ -56,7 +58,7 @@ type likelihoodTraits struct {
 func likelihoodTraitsOf(l lik.Likelihood) likelihoodTraits {
 	t, c := l.Traits(), lik.ConstantOf(l)
 	k, _ := c.(lik.Keeper)
-	return likelihoodTraits{binary: t.Binary, trials: t.Trials, heavy: t.Located && !t.Gaussian, growing: t.LogMean, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
+	return likelihoodTraits{binary: t.Binary, trials: t.Trials, heavy: t.Located && !t.Gaussian, growing: t.LogMean, counts: t.Counts, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
 }
 
 // add adds a row.
@@ -144,6 +146,9 @@ func merged(c, o *responseSummary) *responseSummary {
 	c.trials, c.known, c.alone, c.early, c.last = c.trials+t.trials, c.known+t.known, c.alone+t.alone, c.early+t.early, t.last
 	c.merge(t.calibration)
 	c.furthest.merge(t.furthest)
+	for k := range c.lately {
+		c.lately[k].merge(t.lately[k])
+	}
 	return c
 }
 
@@ -267,6 +272,9 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64) (status 
 	}
 	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {
 		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where the mean is near 0 or 1", -f.LogEvidence/float64(f.N)))
+	}
+	if c != nil && p.answers.growing {
+		status = kernels.Join(status, c.expectedNote(&p.answers))
 	}
 	if c != nil && !p.Drifts {
 		status = kernels.Join(status, c.furthest.note(&p.answers))
