@@ -21,7 +21,7 @@ func (e *expected) merge(o expected) {
 // expect adds a row whose predictor was N(m, v) before it came, with its expectation as package
 // predict has it.
 func (c *responseSummary) expect(o lik.Obs, m, v float64) {
-	if n := c.n; n >= growingEarly && math.Exp2(math.Round(math.Log2(n))) == n {
+	if n := int64(c.n); n >= growingEarly && n&(n-1) == 0 {
 		c.lately[1], c.lately[0] = c.lately[0], expected{}
 	}
 	c.lately[0].merge(expected{o.Weight, o.Weight * math.Exp(m+math.Min(0.5*v, 2*math.Sqrt(v))), o.Weight * o.Y})

@@ -1408,7 +1408,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	} else if b.learning != nil {
 		status = kernels.Join(status, b.learning.Note(s.form.Known(k), f.Dispersion))
 	}
-	say(s.told <= first && s.vague > 0 && 4*int64(s.vague) >= s.told, "at least %d of the last of %d rows had a linear predictor of standard deviation above %v before they were learnt: the rows hardly determine the weights under this prior, and expected responses are many times the typical ones", s.vague, s.told, vague)
+	say(s.told <= first && s.vague > 0 && 4*int64(s.vague) >= s.told, "%d or more of %d rows, up to the last ones, had a linear predictor of standard deviation above %v before they were learnt: the rows hardly determine the weights under this prior, and expected responses are many times the typical ones", s.vague, s.told, vague)
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
