@@ -99,11 +99,6 @@ const (
 	widest = 4
 )
 
-// vague is the standard deviation of a predictor above which an expected response is over twenty
-// times the median, if its mean is e to the predictor. It is so for the first rows of any stream, but
-// not for a quarter of few rows up to the last one, if these determine the weights.
-const vague = 2.5
-
 // note returns the status sentence, or "".
 func (c *spread) note(l lik.Likelihood) string {
 	if c.wide > 0 {

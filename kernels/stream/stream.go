@@ -623,8 +623,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			return s.improperError(o, r)
 		}
 	}
-	if p.answers.growing && o.Weight > 0 && s.told < first {
-		if s.told > 0 && s.bank[0].room(&one).v > vague*vague {
+	if p.answers.growing && o.Weight > 0 && s.told < kernels.VagueRows {
+		if s.told > 0 && s.bank[0].room(&one).v > kernels.Vague*kernels.Vague {
 			s.vague++
 		} else {
 			s.vague /= 2 // as good as none after a few rows, but not after a single one by chance
@@ -1408,7 +1408,9 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	} else if b.learning != nil {
 		status = kernels.Join(status, b.learning.Note(s.form.Known(k), f.Dispersion))
 	}
-	say(s.told <= first && s.vague > 0 && 4*int64(s.vague) >= s.told, "%d or more of %d rows, up to the last ones, had a linear predictor of standard deviation above %v before they were learnt: the rows hardly determine the weights under this prior, and expected responses are many times the typical ones", s.vague, s.told, vague)
+	// Predictors are as wide for the first rows of any stream, but not for a quarter of few rows up to
+	// the last one, if these determine the weights.
+	say(s.told <= kernels.VagueRows && s.vague > 0 && 4*int64(s.vague) >= s.told, "%d or more of %d rows, up to the last ones, had a linear predictor of standard deviation above %v before they were learnt: %s", s.vague, s.told, kernels.Vague, kernels.VagueMeaning)
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
