@@ -22,7 +22,7 @@ type furthest struct {
 // add adds a response of this size. Others keep one that was foreseen.
 func (c *furthest) add(y, weight, size float64, foreseen bool) {
 	if !foreseen && size > c.size {
-		y, c.y = c.y, y
+		c.y = y
 		weight, c.weight = c.weight, weight
 		size, c.size = c.size, size
 	}
