@@ -666,7 +666,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
 	}
-	if c := s.responses; c != nil {
+	if c := s.responses; c != nil && (p.answers.heavy || p.answers.growing) {
 		c.begun(p, s.bank[0].score)
 	}
 	if p.Model.Options.AutoPrior && o.Weight > 0 && learnsAt(s.told) {
@@ -759,7 +759,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			s.responses.expect(y, r.m, r.v)
 		}
 		s.responses.add(y, &p.answers)
-		if !p.Drifts {
+		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
 			l := s.fixedLikelihood()
 			if c := s.bank[0].learning; c != nil {
 				l = c.Learning
