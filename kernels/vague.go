@@ -24,7 +24,8 @@ const VagueMeaning = "the rows hardly determine the weights under this prior, an
 // expected responses of rows to come, which grow exponentially with the predictor, are too large by
 // any factor; "" if there are few of them. f is a fit of p.
 //
-// The predictor of a row is that of f without the row's own curvature of the likelihood.
+// The predictor of a row is that of f without the row's own curvature of the likelihood, at the mode
+// of all rows.
 //
 // Cost: that of Predictors for up to VagueRows rows.
 func (p *Problem) VagueNote(f *Fit) string {
