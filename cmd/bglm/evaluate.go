@@ -360,6 +360,14 @@ func ruledOut(n int64) string {
 	return fmt.Sprintf("The log loss is infinite: the responses of %s rows were given the probability 0.", count(n))
 }
 
+// units returns what losses are of, and numbers, after their names, and what calibration counts.
+func (r *quality) units() (losses, numbers, counted string) {
+	if r.Trials != nil {
+		return " a trial", " of the rows' shares", "trials"
+	}
+	return "", "", "rows"
+}
+
 func newTable() table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
@@ -377,9 +385,8 @@ func (r *quality) print(e *cli.Env) error {
 	if r.Weight != nil {
 		t.AppendRow(table.Row{"rows that they count as", amount(*r.Weight)})
 	}
-	of, shares, rows := "", "", "rows"
+	of, shares, rows := r.units()
 	if r.Trials != nil {
-		of, shares, rows = " a trial", " of the rows' shares", "trials"
 		t.AppendRow(table.Row{rows, amount(*r.Trials)})
 	}
 	if r.Missing > 0 {

@@ -307,10 +307,7 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *j
 	sec.Facts = r.rowFacts(sc.skipped)
 	put("mean of y", r.Mean)
 	put("mean prediction", r.Predicted)
-	of, shares := "", ""
-	if r.Trials != nil {
-		of, shares = " a trial", " of the rows' shares"
-	}
+	of, shares, _ := r.units()
 	put("log loss"+of, r.LogLoss)
 	put("AUC", r.AUC)
 	put("Brier score"+of, r.Brier)

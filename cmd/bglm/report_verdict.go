@@ -132,7 +132,8 @@ func (j *judgement) losses() string {
 	unit, shown := "Log loss", digits
 	switch {
 	case j.Trials != nil:
-		unit = "Log loss a trial"
+		of, _, _ := j.units()
+		unit += of
 	case !j.binary:
 		unit, shown = "RMSE", func(v float64) string { return digits(math.Sqrt(math.Max(v, 0))) }
 	}
