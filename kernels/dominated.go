@@ -10,9 +10,13 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
+// A single response leads all rows if it makes up Dominating of all squared residuals, or of all
+// responses that are not negative, and the others, worth at least DominatedFrom rows or counts above
+// 0, because fewer hardly show how they vary, give any as far a probability below Impossible.
 const (
-	dominating    = 0.5 // part of all squared residuals, or counts, from which one row leads the fit
-	dominatedFrom = 5   // degrees of freedom, or counts above 0, of the others; fewer hardly show how they vary
+	Dominating    = 0.5
+	DominatedFrom = 5
+	Impossible    = 1e-6
 )
 
 // Dominated is the note on a single response of f, a fit of p whose dispersion or size was learnt,
@@ -48,7 +52,7 @@ func (p *Problem) Dominated(f *Fit) string {
 			most, d.at = s, i
 		}
 	}
-	if !(most > dominating*d.total) || math.IsInf(d.total, 1) {
+	if !(most > Dominating*d.total) || math.IsInf(d.total, 1) {
 		return ""
 	}
 	d.part = most / d.total
@@ -63,10 +67,10 @@ func (p *Problem) Dominated(f *Fit) string {
 	}
 	one := d.b.Obs(d.at).Y
 	switch {
-	case squares && d.residual()*d.rows < impossible:
+	case squares && d.residual()*d.rows < Impossible:
 		return fmt.Sprintf("one response, %.6g, makes up %.2g of the squared residuals: means and standard deviations "+
 			"of all rows follow it; look at it, or take studentt", one, d.part)
-	case !squares && d.count()*d.rows < impossible:
+	case !squares && d.count()*d.rows < Impossible:
 		return fmt.Sprintf("one response, %.6g, makes up %.2g of all counts, and the others make it all but impossible: means, "+
 			"standard deviations and the shape of all rows follow it; look at it", one, d.part)
 	}
@@ -91,7 +95,7 @@ func (d *domination) alike() float64 { return d.weight * d.weight / d.square }
 // 1 if these are too few.
 func (d *domination) residual() float64 {
 	free := d.alike() - float64(d.p.P)
-	if !(free >= dominatedFrom) {
+	if !(free >= DominatedFrom) {
 		return 1
 	}
 	r := d.b.Obs(d.at).Y - d.p.Lik.Response(d.eta[d.at])
@@ -128,7 +132,7 @@ func (d *domination) count() float64 {
 			}
 		}
 	}
-	if above < dominatedFrom {
+	if above < DominatedFrom {
 		return 1
 	}
 	shape := 1 / (math.Exp(3/math.Sqrt(above))/size + 1/mean)

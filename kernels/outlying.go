@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	outlying        = 0.5  // ratio of variances of logarithms below which a few responses set the shape
-	outlyingClearly = 4    // by that many standard errors
-	outlyingRows    = 10   // fewer hardly show how they vary
-	farAbove        = 3    // times its mean: a response that is less does not set that of others
-	impossible      = 1e-6 // probability, under the fit, that any row lies as far above its mean
+	outlying        = 0.5 // ratio of variances of logarithms below which a few responses set the shape
+	outlyingClearly = 4   // by that many standard errors
+	outlyingRows    = 10  // fewer hardly show how they vary
+	farAbove        = 3   // times its mean: a response that is less does not set that of others
 )
 
 // Outlying is the note on responses of f, a fit of p whose shape was learnt, that lie further above
@@ -64,7 +63,7 @@ func (p *Problem) Outlying(f *Fit) string {
 	note := fmt.Sprintf("some responses lie further above the others than gamma allows, the furthest "+
 		"at %.3g times what the fit expects of it: means, standard deviations and the shape, %.3g, "+
 		"follow these few; look at them, or take gaussian for the logarithms", math.Exp(most), f.Shape)
-	if rows*mathext.GammaIncRegComp(f.Shape, f.Shape*math.Exp(most)) < impossible {
+	if rows*mathext.GammaIncRegComp(f.Shape, f.Shape*math.Exp(most)) < Impossible {
 		return note
 	}
 	clear := func(taken float64) bool {

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -43,19 +44,13 @@ func (c *furthest) merge(o furthest) {
 // its expectation at three standard deviations of the predictor N(m, v).
 func foreseenBy(y, m, v float64) bool { return math.Log(y/3) <= m+3*math.Sqrt(v) }
 
-const (
-	dominating    = 0.5  // part of the sum of all sizes from which one response leads the others
-	dominatedFrom = 5    // rows that the others are worth; fewer hardly show how they vary
-	impossible    = 1e-6 // probability, by the others, that any response lies as far
-)
-
 // note returns the sentence about a response that makes up most of the sizes and that the others make
 // all but impossible, "" if there is none.
 func (c *furthest) note(of *likelihoodTraits) string {
 	o := c.others
 	part := c.weight * c.size / (c.weight*c.size + o.sum)
 	alike := o.weight * o.weight / o.squares // equal rows that the others are worth
-	if !(part > dominating) || !(alike >= dominatedFrom) || !(o.sum > 0) {
+	if !(part > kernels.Dominating) || !(alike >= kernels.DominatedFrom) || !(o.sum > 0) {
 		return ""
 	}
 	mean, chance, what, follows := o.sum/o.weight, 1.0, "the squared residuals", "means and standard deviations"
@@ -75,7 +70,7 @@ func (c *furthest) note(of *likelihoodTraits) string {
 			follows = "means, standard deviations and the shape"
 		}
 	}
-	if !(chance*(alike+1) < impossible) {
+	if !(chance*(alike+1) < kernels.Impossible) {
 		return ""
 	}
 	return fmt.Sprintf("one response, %.6g, makes up %.2g of %s, and the others make it all but impossible: %s of all rows follow it; look at it", c.y, part, what, follows)
