@@ -653,6 +653,9 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 	for k := range out.Columns {
 		if c := &out.Columns[k]; slices.ContainsFunc(m.fits, (*Fit).learnsPrior) && c.Kind == LevelsColumn {
 			c.Variance = first.PriorOf([]byte(c.Name + "=")).Variance
+			if all != nil {
+				c.Variance *= all.factor
+			}
 		}
 	}
 	if all != nil {

@@ -85,6 +85,9 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 		}
 		if f.located() {
 			u.factor = f.Prior.Variance / fits[0].Prior.Variance
+			if learnt { // that of the intercept is not
+				u.factor = f.Prior.InterceptVariance / fits[0].Prior.InterceptVariance
+			}
 			if u.centred {
 				w := make([]float64, len(names))
 				design.NewScaling(u.scales()).To(w, at[k].Mean)
@@ -97,14 +100,15 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 				u.center = origin
 			}
 		}
+		n := float64(max(f.N, 1))
+		sum.factor += n * u.factor
 		if learnt { // others have their own, too
+			u.factor = 1
 			u.variance = make([]float64, len(names))
 			for j, name := range names {
 				u.variance[j] = f.PriorOf([]byte(name)).Variance
 			}
 		}
-		n := float64(max(f.N, 1))
-		sum.factor += n * u.factor
 		sum.center += n * u.center
 		total += n
 		parts = append(parts, &u)

@@ -40,7 +40,7 @@ func (t *tied) varianceShare(k int) (share, v float64, hardly bool) {
 		}
 	}
 	_, q, _ := t.bank[0].Leaf(k)
-	return share, v, (share/q-1/v)*t.base < enoughKnown
+	return share, v, !t.plan.Exact && (share/q-1/v)*t.base < enoughKnown
 }
 
 // note adds to the hints what the row last predicted, with moments tilt, says of the variances of

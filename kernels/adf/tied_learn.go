@@ -2,6 +2,7 @@ package adf
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
@@ -19,7 +20,8 @@ type variances struct {
 	first  bool               // they are those before any row: nothing was learnt yet
 }
 
-// variancesOf returns the prior variances of a fit that learns them, nil for other fits.
+// variancesOf returns the prior variances of a fit that learns them, in the unit of its responses,
+// nil for other fits.
 func variancesOf(f *kernels.Fit) *variances {
 	if f.Covariance.Form != gauss.Arrowhead || !f.Covariance.Arrow().LearnsPrior() {
 		return nil
@@ -27,14 +29,17 @@ func variancesOf(f *kernels.Fit) *variances {
 	if !(f.Prior.Variance > 0) {
 		return nil
 	}
-	v := &variances{rest: f.Prior.Variance, levels: map[string]float64{}, first: f.Prior.Variance == kernels.DefaultPrior.Variance}
+	unit := f.Covariance.Arrow().ResponseUnit()
+	inUnit := func(v float64) float64 { return kernels.UnscalePrior(v, unit*unit) }
+	v := &variances{rest: inUnit(f.Prior.Variance), levels: map[string]float64{}}
+	v.first = v.rest == kernels.DefaultPrior.Variance
 	for _, c := range f.Columns {
 		if c.Kind != kernels.LevelsColumn || !(c.Variance > 0) {
 			continue
 		}
 		v.first = false
-		if c.Variance != v.rest {
-			v.levels[c.Name] = c.Variance
+		if own := inUnit(c.Variance); own != v.rest {
+			v.levels[c.Name] = own
 		}
 	}
 	return v
@@ -125,9 +130,10 @@ func (t *tied) parts() (ps []part, groups []string) {
 	return ps, groups
 }
 
-// replacePriors replaces the prior variances of all weights by v, which is exact, and returns the
-// change of the log evidence. The prior means stay. Errors: gauss.ErrNotPD if the rows'
-// contribution is not proper over all weights jointly; the priors are unchanged then.
+// replacePriors replaces the prior variances of all weights by v, nil for those of the model, which
+// is exact, and returns the change of the log evidence. The prior means stay. Errors:
+// gauss.ErrNotPD if the rows' contribution is not proper over all weights jointly; the priors are
+// unchanged then.
 func (t *tied) replacePriors(v *variances) (logZ float64, err error) {
 	ps, groups := t.parts()
 	if v == nil {
@@ -137,6 +143,10 @@ func (t *tied) replacePriors(v *variances) (logZ float64, err error) {
 	next := make([]float64, len(groups))
 	for g, name := range groups {
 		next[g] = v.of(name)
+	}
+	if slices.Equal(own, next) {
+		t.setVariances(v)
+		return 0, nil
 	}
 	b := t.bank[0]
 	before := b.Clone()
@@ -239,7 +249,11 @@ func (t *tied) evidence(ps []part, v []float64) (sum, leaves float64) {
 // that of the variances before any row by leastAhead nats in all.
 const (
 	fewest     = 32 // weights; fewer say too little of their variance
+	fewExact   = 16 // weights, instead of fewest, if rows say the same under any prior
 	oneWeight  = 1.0
+	exactly    = 0.1 // weights, instead of oneWeight, for these
+	narrow     = 1e-2
+	manyRows   = 4 // rows per weight
 	leastAhead = 1.0
 	mostSteps  = 50
 	mostARow   = 2 // weights per row so far, plus mostBeside; the rows say too little of more
@@ -250,17 +264,25 @@ const (
 	noChange   = 0.05 // relative change that is not worth a step
 )
 
+// fewest is the least number of weights whose variances are learnt.
+func (t *tied) fewest() int64 {
+	if t.plan.Exact {
+		return fewExact
+	}
+	return fewest
+}
+
 // LearnPriors implements stream.PriorLearner by MacKay's steps: the rows' contribution to the
 // weights is a Gaussian, whose evidence under other variances is known without the rows. A step
 // costs O(d³) and O(d²) per leaf, where a row costs O(d²): with many weights relative to the rows
 // there are few steps or none.
 func (t *tied) LearnPriors(rows int64) (logZ float64) {
-	if all := int64(len(t.owner) + len(t.is)); all < fewest || all > mostARow*rows+mostBeside { // without laying out the parts
+	if all := int64(len(t.owner) + len(t.is)); all < t.fewest() || all > mostARow*rows+mostBeside { // without laying out the parts
 		return 0
 	}
 	ps, groups := t.parts()
 	n := int64(len(ps))
-	if n < fewest || n > mostARow*rows+mostBeside {
+	if n < t.fewest() || n > mostARow*rows+mostBeside {
 		return 0
 	}
 	s := &priorSearch{tied: t, ps: ps, hints: t.hints(groups)}
@@ -309,6 +331,29 @@ func (s *priorSearch) learn(v []float64, groups []string, most int) (logZ float6
 	return now - were
 }
 
+// SetVariance implements stream.PriorLearner.
+func (t *tied) SetVariance(v float64) (logZ float64, err error) {
+	return t.replacePriors(&variances{rest: v, levels: map[string]float64{}})
+}
+
+// Starts implements stream.PriorLearner.
+func (t *tied) Starts(rows int64) []float64 {
+	n := int64(len(t.owner) + len(t.is))
+	if n < t.fewest() || n > mostARow*rows+mostBeside || rows > manyRows*n {
+		return nil
+	}
+	return []float64{narrow * t.base}
+}
+
+// LogPrior implements stream.PriorLearner: the density under which step has its maximum.
+func (t *tied) LogPrior() (sum float64) {
+	_, groups := t.parts()
+	for _, v := range t.currentVariances(groups) {
+		sum -= 0.5 * exactly * (math.Log(v) + t.base/v)
+	}
+	return sum
+}
+
 // priorSearch searches for the variances of groups of weights.
 type priorSearch struct {
 	*tied
@@ -320,6 +365,10 @@ type priorSearch struct {
 // returns the variances in force and their evidence. What rows contributed under narrower priors
 // may not be proper under those, as leaves lose part of it; v stays then.
 func (s *priorSearch) orInitial(v []float64) (_ []float64, evidence float64) {
+	if s.plan.Exact {
+		now, _ := s.evidence(s.ps, v)
+		return v, now
+	}
 	first := memory.Floats(len(v))
 	for g := range first {
 		first[g] = s.base
@@ -411,24 +460,30 @@ func (s *priorSearch) step(v []float64) []float64 {
 	}
 	next := memory.Floats(n)
 	for g := range next {
+		if s.plan.Exact {
+			v := hint{}.root(squares[g]+exactly*s.base, known[g]+exactly)
+			next[g] = kernels.FewDigits(v) // a fit has them in the original unit of the responses
+			continue
+		}
 		next[g] = s.hints[g].root(squares[g]+oneWeight*s.base, known[g]+oneWeight)
 	}
 	return next
 }
 
 // Priors implements stream.PriorLearner.
-func (t *tied) Priors(f *kernels.Fit) {
+func (t *tied) Priors(f *kernels.Fit, scale float64) {
 	t.keepHints(f)
 	if t.vars == nil || t.vars.first {
 		return
 	}
-	f.Prior.Variance = t.vars.rest
+	to := func(v float64) float64 { return kernels.ScalePrior(v, scale*scale) }
+	f.Prior.Variance = to(t.vars.rest)
 	for k := range f.Columns {
 		switch c := &f.Columns[k]; {
 		case c.Kind == kernels.LevelsColumn:
-			c.Variance = t.vars.of(c.Name)
+			c.Variance = to(t.vars.of(c.Name))
 		case !math.IsNaN(c.Variance):
-			c.Variance = t.vars.rest
+			c.Variance = to(t.vars.rest)
 		}
 	}
 }

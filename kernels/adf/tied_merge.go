@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/arrowhead"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stream"
 )
@@ -15,7 +16,8 @@ type tiedProduct struct {
 	t, o, start *tied
 	from        []int32 // by own feature: number in o, -1 for none
 	begun       []int32 // by own feature: number in start
-	gained      float64 // change of the other's evidence beyond the start's by the common prior variances
+	gained      float64 // change of the evidence of the parts beyond the start's by the common prior variances
+	closer      float64 // change of the sum of squares of the start's rows by these, in units of the noise, negated
 	*stream.Merging
 }
 
@@ -45,7 +47,7 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	if err := p.start.Grow(d); err != nil {
 		return nil, err
 	}
-	if err := p.onePrior(); err != nil {
+	if err := p.shareVariances(); err != nil {
 		return nil, err
 	}
 	g.Prepare(p.start)
@@ -62,30 +64,43 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	return p, nil
 }
 
-// onePrior gives all three the smaller prior variances of t and o, or those of o if t has no rows.
-func (p *tiedProduct) onePrior() error {
-	t, o := p.t, p.o
+// ShareVariances implements stream.PriorLearner.
+func (t *tied) ShareVariances(of stream.Form, adopt bool) (logZ float64, err error) {
+	o := of.(*tied)
 	if t.vars == nil && o.vars == nil {
-		return nil
+		return 0, nil
 	}
-	// The narrower of two priors adds precision, which keeps a belief proper.
 	v, base := t.minVariances(o), min(t.base, o.base)
-	if !p.Seen && o.vars != nil {
+	if adopt && o.vars != nil {
 		v, base = o.vars, o.base
 	}
 	t.base = base
-	for _, f := range []*tied{t, o, p.start} {
-		gain, err := f.replacePriors(v)
-		if err != nil {
-			return err
-		}
-		switch f {
-		case p.start:
-			p.gained -= gain
-		default:
-			p.gained += gain
-		}
+	return t.replacePriors(v)
+}
+
+// shareVariances gives the start the prior variances of the parts, and fits merged the same ones, as
+// their states have.
+func (p *tiedProduct) shareVariances() error {
+	own, err := p.t.ShareVariances(p.o, !p.Seen)
+	if err != nil {
+		return err
 	}
+	other, err := p.o.ShareVariances(p.t, false)
+	if err != nil || p.t.vars == nil {
+		return err
+	}
+	s := p.start
+	distance := func() float64 {
+		far := s.Apart(0, nil)
+		return s.Gain(0) + dense.Dot(far, far)
+	}
+	before := distance()
+	gain, err := s.replacePriors(p.t.vars)
+	if err != nil {
+		return err
+	}
+	p.gained = own + other - gain
+	p.closer = 2*gain + distance() - before
 	return nil
 }
 
@@ -300,7 +315,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	return logZ + logC + p.gained, apart + strain - t.priorDistance(b), conflict, nil
+	return logZ + logC + p.gained, apart + strain - t.priorDistance(b) + p.closer, conflict, nil
 }
 
 // priorDistance is the squared distance of the means of b from those of the priors, in prior
@@ -394,7 +409,7 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 	}
 	if learn = learn || all.vars != nil && !all.vars.first; learn {
 		logC += all.LearnPriors(rows)
-		all.Priors(out)
+		all.Priors(out, 1)
 	}
 	all.learn(learn)
 	order := names.Order()

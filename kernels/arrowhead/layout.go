@@ -14,8 +14,8 @@ import (
 //   - their means, d numbers;
 //   - their kinds, d numbers: 0 for a weight that is a belief of its own; for a level mean the
 //     number of levels assumed for its column; -1-k for belief k, whose row has its unit; for the
-//     intercept, belief 0, one of two fractions: its responses have a unit, or the prior variances
-//     are learnt;
+//     intercept, belief 0, a fraction: its responses have a unit, the prior variances are learnt,
+//     or both;
 //   - L of P = L Lᵀ, row by row: L(i, j) at i(i+1)/2 + j;
 //   - d+3 numbers for each belief: its kind, then α, q and h of package arrowhead. The kind is
 //     j >= 0 for a leaf of level mean j, which is added to it; -1 for a leaf of none; -2-j for
@@ -65,8 +65,25 @@ func (l Layout) SetUnit(k int, center, scale float64) {
 	r[1], r[2] = center, scale
 }
 
-// ofResponses marks an intercept that has the unit of the responses.
-const ofResponses = -0.5
+// Kinds of an intercept: ofResponses if it has the unit of the responses, ofLearning in a fit whose
+// prior variances are learnt; the sum for both.
+const (
+	ofResponses = -0.5
+	ofLearning  = -0.25
+)
+
+// marked reports whether the intercept is of a kind, alone or with the other.
+func (l Layout) marked(kind float64) bool {
+	j := l.intercept()
+	return j >= 0 && (l.Values[l.D+j] == kind || l.Values[l.D+j] == ofResponses+ofLearning)
+}
+
+// mark makes marked true.
+func (l Layout) mark(kind float64) {
+	if j := l.intercept(); j >= 0 && !l.marked(kind) {
+		l.Values[l.D+j] += kind
+	}
+}
 
 // Response returns the unit of the responses, 0 and 1 if they have none, and the mean and standard
 // deviation of all of them. scale is 0 if all were equal to center.
@@ -82,10 +99,7 @@ func (l Layout) Response() (center, scale, mean, deviation float64) {
 }
 
 // HasResponse reports whether the responses have a unit.
-func (l Layout) HasResponse() bool {
-	j := l.intercept()
-	return j >= 0 && l.Values[l.D+j] == ofResponses
-}
+func (l Layout) HasResponse() bool { return l.marked(ofResponses) }
 
 // ResponseUnit is Response's scale, 1 if that is 0: the factor that converts predictors to the
 // original responses.
@@ -98,8 +112,8 @@ func (l Layout) ResponseUnit() float64 {
 
 // SetResponse is the reverse of Response.
 func (l Layout) SetResponse(center, scale, mean, deviation float64) {
-	if j := l.intercept(); j >= 0 {
-		l.Values[l.D+j] = ofResponses
+	if l.intercept() >= 0 {
+		l.mark(ofResponses)
 		r := l.Row(0)
 		r[1], r[2], r[3] = center, scale, mean
 		if l.D > 1 {
@@ -124,23 +138,12 @@ func (l Layout) Stretch(q float64) {
 	}
 }
 
-// ofLearning marks an intercept of a fit whose prior variances are learnt.
-const ofLearning = -0.25
-
 // LearnsPrior reports whether the prior variances of the weights are learnt from the rows, so that
 // further rows may change them.
-func (l Layout) LearnsPrior() bool {
-	j := l.intercept()
-	return j >= 0 && l.Values[l.D+j] == ofLearning
-}
+func (l Layout) LearnsPrior() bool { return l.marked(ofLearning) }
 
-// SetLearnsPrior makes LearnsPrior true. It needs an intercept in the block and responses without a
-// unit.
-func (l Layout) SetLearnsPrior() {
-	if j := l.intercept(); j >= 0 {
-		l.Values[l.D+j] = ofLearning
-	}
-}
+// SetLearnsPrior makes LearnsPrior true. It needs an intercept in the block.
+func (l Layout) SetLearnsPrior() { l.mark(ofLearning) }
 
 // InUnits reports whether any weight has a unit.
 func (l Layout) InUnits() bool {
@@ -316,7 +319,7 @@ func (l Layout) Check(p int) error {
 			if k != math.Trunc(k) || k >= float64(p) || l.Row(int(k))[0] != float64(-2-j) || l.Row(int(k))[2] < 0 {
 				return fmt.Errorf("weight %d of the block has no unit in belief %v; allowed: the belief that it is, and a scale >= 0", j+1, k+1)
 			}
-		} else if n == ofResponses {
+		} else if n == ofResponses || n == ofResponses+ofLearning {
 			if l.intercept() != j || l.Row(0)[2] < 0 {
 				return fmt.Errorf("weight %d of the block has a unit of responses; allowed: the intercept, belief 1, and a scale >= 0", j+1)
 			}

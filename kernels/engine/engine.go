@@ -334,11 +334,18 @@ func (s streaming) Fit(ctx context.Context) (*Result, error) {
 // unlearntNote is the note if a stream was asked to learn prior variances and did not; own is the
 // model with those that it has learnt.
 func unlearntNote(own *kernels.Model, f *kernels.Fit) string {
-	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != kernels.DefaultPrior.Variance || len(own.PriorBy) > 0 {
+	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != firstVariance(f) || len(own.PriorBy) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("prior_variance was not learnt and is %g, as before any row: %d rows and %d weights say too little about it (it takes 32 weights, and no more than about two a row), or agree with it; methods that keep the rows learn it from fewer",
+	return fmt.Sprintf("prior_variance was not learnt and is %.6g, as before any row: %d rows and %d weights say too little about it (it takes 32 weights, and no more than about two a row), or agree with it; methods that keep the rows learn it from fewer",
 		f.Prior.Variance, f.N, len(f.Beliefs))
+}
+
+// firstVariance is the prior variance of f before any row, if f learns it: 1 in the unit of the
+// responses.
+func firstVariance(f *kernels.Fit) float64 {
+	unit := f.Covariance.Arrow().ResponseUnit()
+	return kernels.ScalePrior(kernels.DefaultPrior.Variance, unit*unit)
 }
 
 // learntBy is m with the prior variances that f has learnt, or has from the fit that it continues.
@@ -370,7 +377,7 @@ func grownPriorNote(m, own *kernels.Model) string {
 		}
 	}
 	first := kernels.DefaultPrior.Variance
-	if !m.Options.AutoPrior || !(v > 2*first) {
+	if !m.Options.AutoPrior || m.Lik.Traits().Gaussian || !(v > 2*first) { // gaussian rows say the same under any prior
 		return ""
 	}
 	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: the first of them were absorbed under narrower priors, and methods that keep the rows may predict better", at, first, v)

@@ -52,7 +52,7 @@ func (s *noisy) fit(t *testing.T, method, covariance string, first, step int) *k
 	t.Helper()
 	o := option.Defaults()
 	o.Family, o.Options.Covariance = "gaussian", covariance
-	if method == "laplace" { // under the prior that streams have
+	if o.Standardize = kernels.Given(true); method == "laplace" { // under the prior that streams have
 		o.Options.AutoPrior, o.Prior.Variance = false, 1
 	}
 	some := func(x []float64) (out []float64) {

@@ -110,7 +110,7 @@ func TestModelErrors(t *testing.T) {
 		{"ekf", []any{"prior_variance", "auto"}, "ekf sees each row once and takes a number here; 'auto' belongs to: ep, laplace, lowrank, hmc"},
 		{"adf", []any{"prior_variance", "auto", "process_noise", 1}, "found 'auto'; adf learns it with covariance 'arrowhead' and an intercept where no other prior is given"},
 		{"adf", []any{"prior_variance", "auto", "covariance", "full"}, "adf learns it with covariance 'arrowhead'"},
-		{"adf", []any{"prior_variance", "auto", "family", "gaussian"}, "adf learns it with covariance 'arrowhead'"},
+		{"adf", []any{"prior_variance", "auto", "family", "studentt"}, "adf learns it with covariance 'arrowhead'"},
 		{"adf", []any{"family", "binomial"}, "trials: found none"},
 		{"adf", []any{"dispersion", 2}, "dispersion is not used by bernoulli; it belongs to: gaussian, studentt"},
 		{"adf", []any{"family", "normal"}, "family: found 'normal'; allowed: " + families() + "; the nearest is gaussian"},

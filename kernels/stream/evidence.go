@@ -194,6 +194,16 @@ func (s *State) whole(k int) float64 {
 	return -0.5 * (g.Rows()*(math.Log(2*math.Pi*d)+2*math.Log(s.units.responses())) + gain + q/d + far)
 }
 
+// score returns the log density of the rows of the summary as belief k predicted each. If prior
+// variances are learnt, it is a share of the evidence under the last ones: early rows met others.
+func (s *State) score(k int) float64 {
+	b := &s.bank[k]
+	if s.responses == nil || !s.plan.Model.Options.AutoPrior || s.wholeForm(k) == nil || !s.knowsNoise(k) {
+		return b.score
+	}
+	return s.evidence(k) * s.responses.w / b.learning.Rows()
+}
+
 // evidence returns the log evidence of belief k.
 func (s *State) evidence(k int) float64 {
 	if s.wholeForm(k) != nil && s.knowsNoise(k) {

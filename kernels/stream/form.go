@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"slices"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
@@ -112,10 +114,23 @@ type Far interface {
 type PriorLearner interface {
 	// LearnPriors sets the prior variances to those of highest evidence given the rows so far, or
 	// moves towards them if that is slow for so few rows, and returns the change of the log
-	// evidence.
+	// evidence. Variances have the unit of the responses if these have one.
 	LearnPriors(rows int64) (logZ float64)
-	// Priors records the variances in a fit, which has its columns.
-	Priors(f *kernels.Fit)
+	// SetVariance makes v the prior variance of all weights, and returns the change of the log
+	// evidence. Errors: those of ShareVariances.
+	SetVariance(v float64) (logZ float64, err error)
+	// Starts are other variances that LearnPriors may start from so that it ends at another answer.
+	Starts(rows int64) []float64
+	// LogPrior is the log density of the prior variances, up to a constant.
+	LogPrior() float64
+	// ShareVariances replaces the prior variances by those that the product with o will have: the
+	// smaller of both, as the narrower of two priors keeps a belief proper, or with adopt those of
+	// o. It returns the change of the log evidence.
+	// Errors: what the rows contributed is not proper over all weights jointly.
+	ShareVariances(o Form, adopt bool) (logZ float64, err error)
+	// Priors records the variances in a fit, which has its columns; scale is that of the unit of the
+	// responses.
+	Priors(f *kernels.Fit, scale float64)
 }
 
 // Whole is a Form that knows what the rows contributed to all weights jointly.
@@ -139,9 +154,103 @@ func learnsAt(n int64) bool {
 	return n >= LearnsFrom && (n&(n-1) == 0 || n%3 == 0 && (n/3)&(n/3-1) == 0)
 }
 
-// learnPriors makes the form learn the prior variances.
+// learnPriors makes the form learn the prior variances, unless responses of a location family were
+// all equal: the unit of the variances is not known then.
 func (s *State) learnPriors() {
-	s.bank[0].logZ += s.form.(PriorLearner).LearnPriors(s.told)
+	if s.units != nil && s.units.y != nil && s.units.y.unit.Scale == 0 {
+		return
+	}
+	own := s.form.(PriorLearner)
+	if !s.exactly(0) {
+		_ = s.changeVariances(func() (float64, error) { return own.LearnPriors(s.told), nil })
+		return
+	}
+	// Few rows leave two answers: wide weights without noise, and noise without weights.
+	starts := own.Starts(s.told)
+	var trial State
+	if len(starts) > 0 {
+		trial = *s
+		trial.form, _ = s.form.Clone(s.dict, nil)
+		trial.bank = slices.Clone(s.bank)
+		trial.bank[0].learning = s.plan.learning(s.bank[0].learning.Learning)
+		trial.bank[0].learning.squares = s.bank[0].learning.squares
+	}
+	s.learnWithNoise()
+	for _, v := range starts {
+		if err := trial.changeVariances(func() (float64, error) { return trial.form.(PriorLearner).SetVariance(v) }); err != nil {
+			continue
+		}
+		trial.followNoise()
+		trial.learnWithNoise()
+		if trial.merit() > s.merit() {
+			s.form, s.bank[0] = trial.form, trial.bank[0]
+		}
+	}
+}
+
+// merit is the log posterior of prior variances and noise.
+func (s *State) merit() float64 { return s.whole(0) + s.form.(PriorLearner).LogPrior() }
+
+// learnWithNoise lets the prior variances follow the noise, and the noise the variances.
+func (s *State) learnWithNoise() {
+	for range mostAlternations {
+		moved := 0.0
+		_ = s.changeVariances(func() (float64, error) {
+			moved = s.form.(PriorLearner).LearnPriors(s.told)
+			return moved, nil
+		})
+		if moved == 0 {
+			return
+		}
+		s.followNoise()
+	}
+}
+
+// followNoise learns the noise anew, under the present prior variances.
+func (s *State) followNoise() {
+	s.updateEvidence(0)
+	s.rescale(0, s.relearn(0, s.form.Known(0)))
+}
+
+// mostAlternations is how often the noise may follow prior variances and these the noise.
+const mostAlternations = 10
+
+// changeVariances applies a change of the prior variances, which do returns the log evidence of.
+func (s *State) changeVariances(do func() (logZ float64, err error)) (err error) {
+	d, gain := s.noiseInForce(0), 0.0
+	s.change(0, d, d, func() float64 {
+		gain, err = do()
+		return gain
+	})
+	if s.given() { // as in recast
+		s.bank[0].logZ += gain
+	}
+	if s.bank[0].learning != nil {
+		s.form.Determined(0)
+	}
+	return err
+}
+
+// shareVariances gives s and src the prior variances of their product. It returns src, or a copy.
+func (s *State) shareVariances(src *State, g *Merging) (*State, error) {
+	if !s.plan.Model.Options.AutoPrior || !g.Brought {
+		return src, nil
+	}
+	own := s.form.(PriorLearner)
+	if !g.Seen { // what s has of the fit continued is src's, too
+		if _, err := own.ShareVariances(src.form, true); err != nil {
+			return nil, err
+		}
+		if s.wholeForm(0) != nil {
+			s.bank[0].learning.squares.far = s.far(0)
+		}
+		return src, nil
+	}
+	if err := s.changeVariances(func() (float64, error) { return own.ShareVariances(src.form, false) }); err != nil {
+		return nil, err
+	}
+	src = src.Clone()
+	return src, src.changeVariances(func() (float64, error) { return src.form.(PriorLearner).ShareVariances(s.form, false) })
 }
 
 // Merging is what two forms need to know of their states to be multiplied.

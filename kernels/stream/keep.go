@@ -2,7 +2,6 @@ package stream
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -185,18 +184,6 @@ func resumeShape(l *lik.Sized, m *kernels.Model) {
 		_, taught := m.Start.TrainingRows()
 		l.Resume(logSize, info, taught)
 	}
-}
-
-// unscaled is the number u with u q = v: among those that rounding allows the one of fewest digits,
-// because priors are written by people.
-func unscaled(v, q float64) float64 {
-	u := numbers(v, v/q)
-	for digits := 1; digits < 17 && q != 1; digits++ {
-		if near, err := strconv.ParseFloat(strconv.FormatFloat(u, 'g', digits, 64), 64); err == nil && near*q == v {
-			return near
-		}
-	}
-	return u
 }
 
 // fitInUnit returns a copy of f for responses in the unit of r: the reverse of units.restore.

@@ -42,6 +42,7 @@ type Plan struct {
 	Drifts bool      // weights move between rows
 	Learns bool      // the dispersion is learnt from the rows
 	Named  int       // number of features that the model names; they come first
+	Exact  bool      // what rows say of the weights is a Gaussian, whatever the prior that they meet
 
 	grid       [2]float64 // the ends of the rates that a bank starts with
 	rule       Rule
@@ -146,8 +147,8 @@ func New(c Config) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := form.(PriorLearner); m.Options.AutoPrior && (!ok || p.Drifts || len(p.Rates) > 1 || m.NoIntercept || m.Lik.Traits().Located) {
-		return nil, errors.New("prior_variance = 'auto' in one pass: allowed with covariance = 'arrowhead', an intercept, a family without a location and weights that do not move")
+	if _, ok := form.(PriorLearner); m.Options.AutoPrior && (!ok || p.Drifts || len(p.Rates) > 1 || m.NoIntercept || m.Lik.Traits().Located && !m.Lik.Traits().Gaussian) {
+		return nil, errors.New("prior_variance = 'auto' in one pass: allowed with covariance = 'arrowhead', an intercept, a family other than studentt and weights that do not move")
 	}
 	*s = State{plan: p, dict: d, form: form, begun: math.NaN(), clock: math.NaN()}
 	s.bank = s.one[:]
@@ -175,7 +176,7 @@ func New(c Config) (*State, error) {
 // newPlan returns the plan of model m, whose responses have a unit of their own unless reply is
 // nil, and the likelihood that rows learn, nil for none.
 func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.Learning, err error) {
-	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
+	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow, Exact: m.Lik.Traits().Gaussian,
 		answers: likelihoodTraitsOf(m.Lik), begins: responseSummaryBegins, calibrates: calibrates(m.Lik)}
 	n := int64(0) // rows of the fit that is continued
 	if m.Start != nil {
@@ -306,7 +307,7 @@ func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 		w.Variance = by.Variance
 	} else if p.levels && (id < p.Named || d.LevelColumn(uint32(id)) != "" || p.Model.Start.KeepsLevels()) { // the dictionary may not know the columns of named features yet
 		if v, ok := p.Model.Start.LevelVariance(name); ok {
-			w.Variance = unscaled(v, p.startUnit*p.startUnit)
+			w.Variance = kernels.UnscalePrior(v, p.startUnit*p.startUnit)
 		}
 	}
 	return w
@@ -1020,6 +1021,9 @@ func (s *State) merge(ctx context.Context, src *State) error {
 			return err
 		}
 	}
+	if src, err = s.shareVariances(src, &g); err != nil {
+		return err
+	}
 	g.Clock, g.Begun = s.together(src)
 	product, err := s.form.Merge(src.form, &g)
 	if err != nil {
@@ -1325,11 +1329,11 @@ func (s *State) summary(f *kernels.Fit) {
 		if by := p.Model.PriorBy.Of(c.Name); by != nil {
 			c.Variance = by.Variance * q * q
 		} else if q != p.startUnit && c.Variance > 0 { // of the fit continued, in its unit
-			c.Variance = unscaled(c.Variance, p.startUnit*p.startUnit) * q * q
+			c.Variance = kernels.UnscalePrior(c.Variance, p.startUnit*p.startUnit) * q * q
 		}
 	}
 	if p.Model.Options.AutoPrior {
-		s.form.(PriorLearner).Priors(f)
+		s.form.(PriorLearner).Priors(f, q)
 	}
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, s.evidence(k)
 	if p.Model.HasTime {
@@ -1339,7 +1343,7 @@ func (s *State) summary(f *kernels.Fit) {
 	if start := p.Model.Start; s.n > 0 && s.told == 0 && (start == nil || start.N == 0) {
 		f.AddStatus(kernels.WeightlessNote)
 	}
-	f.AddStatus(s.responses.notes(f, p, b.score))
+	f.AddStatus(s.responses.notes(f, p, s.score(k)))
 	f.AddStatus(s.scaleNote(f))
 	f.AddStatus(s.codeNote())
 	f.AddStatus(s.openNote(f))
@@ -1414,7 +1418,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.responses.worseThanMean(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.answers.heavy || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
+	if _, bad := s.responses.worseThanMean(f, s.plan, s.score(k)); !bad || s.plan.linear || s.plan.answers.trials || s.plan.answers.heavy || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))

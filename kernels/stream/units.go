@@ -720,9 +720,9 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	r.begun, r.begunUnit = r.ColumnStats, r.unit
 	c := *m
 	q := r.unit.scale()
-	c.Prior.Mean = unscaled(c.Prior.Mean, q)
-	c.Prior.Variance = unscaled(c.Prior.Variance, q*q)
-	c.Prior.InterceptVariance = unscaled(c.Prior.InterceptVariance, q*q)
+	c.Prior.Mean = kernels.UnscalePrior(c.Prior.Mean, q)
+	c.Prior.Variance = kernels.UnscalePrior(c.Prior.Variance, q*q)
+	c.Prior.InterceptVariance = kernels.UnscalePrior(c.Prior.InterceptVariance, q*q)
 	if !inside {
 		c.Start = r.fitInUnit(f, !m.NoIntercept)
 	}
@@ -733,17 +733,8 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 func (u *units) prior(p *kernels.Prior) {
 	q := u.responses()
 	p.Mean *= q
-	p.Variance = numbers(p.Variance, p.Variance*(q*q))
-	p.InterceptVariance = numbers(p.InterceptVariance, p.InterceptVariance*(q*q))
-}
-
-// numbers is w, the variance v in another unit, limited to the range of positive numbers if v is
-// positive: a flat prior stays flat, and a variance above 0 stays above 0.
-func numbers(v, w float64) float64 {
-	if v > 0 {
-		return min(max(w, math.SmallestNonzeroFloat64), math.MaxFloat64)
-	}
-	return w
+	p.Variance = kernels.ScalePrior(p.Variance, q*q)
+	p.InterceptVariance = kernels.ScalePrior(p.InterceptVariance, q*q)
 }
 
 // responses is the scale of the responses' unit, 1 if there is none.
