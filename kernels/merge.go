@@ -592,15 +592,6 @@ func (m *fitMerge) normals() error {
 	if err != nil {
 		return fmt.Errorf("prior: %w", err)
 	}
-	if m.from != nil && m.from.learnsPrior() {
-		for _, f := range m.fits {
-			for _, name := range names {
-				if own, begun := f.PriorOf(view(name)), m.from.PriorOf(view(name)); !alike(own.Variance, begun.Variance) {
-					return differ("prior.variance", own.Variance, begun.Variance)
-				}
-			}
-		}
-	}
 	parts := make([]*gauss.Normal, len(m.fits))
 	for k, f := range m.fits {
 		if parts[k], err = over(f); err != nil {

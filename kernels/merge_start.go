@@ -200,6 +200,9 @@ func (m *fitMerge) pooledUnits(start *mergeUnits, own []*mergeUnits, names []str
 	}
 	all.center = center / total
 	out.Prior.Variance, out.Prior.InterceptVariance = priors[0]/total, priors[1]/total
+	if m.from.learnsPrior() {
+		m.poolVariances(rows, total)
+	}
 	if m.from.located() {
 		out.Keep(KeptLevel, all.center, 0)
 	}
@@ -220,6 +223,23 @@ func (m *fitMerge) pooledUnits(start *mergeUnits, own []*mergeUnits, names []str
 		}
 	}
 	return all
+}
+
+// poolVariances gives columns of levels of the product the mean of the variances that the start, of so
+// many rows out of total, and the parts have learnt.
+func (m *fitMerge) poolVariances(rows, total float64) {
+	for k := range m.out.Columns {
+		c := &m.out.Columns[k]
+		if c.Kind != LevelsColumn {
+			continue
+		}
+		level := []byte(c.Name + "=")
+		c.Variance = rows * m.from.PriorOf(level).Variance
+		for _, f := range m.fits {
+			c.Variance += math.Max(float64(f.N-m.from.N), 1) * f.PriorOf(level).Variance
+		}
+		c.Variance /= total
+	}
 }
 
 // numbers returns what f records of a numeric column.

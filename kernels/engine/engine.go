@@ -337,7 +337,7 @@ func unlearntNote(own *kernels.Model, f *kernels.Fit) string {
 	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != firstVariance(f) || len(own.PriorBy) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("prior_variance was not learnt and is %.6g, as before any row: %d rows and %d weights say too little about it (it takes 32 weights, and no more than about two a row), or agree with it; methods that keep the rows learn it from fewer",
+	return fmt.Sprintf("prior_variance was not learnt and is %.6g, as before any row: %d rows and %d weights say too little about it (it takes 32 weights, 16 of gaussian, and no more than about two a row), or agree with it; methods that keep the rows learn it from fewer",
 		f.Prior.Variance, f.N, len(f.Beliefs))
 }
 

@@ -224,6 +224,9 @@ func (s *State) changeVariances(do func() (logZ float64, err error)) (err error)
 	})
 	if s.given() { // as in recast
 		s.bank[0].logZ += gain
+		if s.plan.Exact {
+			s.bank[0].score += gain
+		}
 	}
 	if s.bank[0].learning != nil {
 		s.form.Determined(0)
