@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -115,6 +116,9 @@ func (t *tied) parts() (ps []part, groups []string) {
 		case id > 0 || t.plan.Model.NoIntercept:
 			ps = append(ps, part{of(t.dict.LevelColumn(uint32(id))), j, 1, false})
 		}
+	}
+	if len(t.owner) == 0 {
+		return ps, groups
 	}
 	for _, id := range t.dict.Order() {
 		if int(id) >= len(t.place) || t.place[id] >= 0 || t.place[id] == absent {
@@ -252,8 +256,8 @@ const (
 	fewExact   = 16 // weights, instead of fewest, if rows say the same under any prior
 	oneWeight  = 1.0
 	exactly    = 0.1 // weights, instead of oneWeight, for these
-	narrow     = 1e-2
-	manyRows   = 4 // rows per weight
+	narrow     = 1e-2 // variance of the second start, relative to that before any row
+	fitted     = 0.5 // weights that the data determine per row
 	leastAhead = 1.0
 	mostSteps  = 50
 	mostARow   = 2 // weights per row so far, plus mostBeside; the rows say too little of more
@@ -336,10 +340,11 @@ func (t *tied) SetVariance(v float64) (logZ float64, err error) {
 	return t.replacePriors(&variances{rest: v, levels: map[string]float64{}})
 }
 
-// Starts implements stream.PriorLearner.
+// Starts implements stream.PriorLearner: a second answer needs rows that the weights may fit without
+// noise.
 func (t *tied) Starts(rows int64) []float64 {
 	n := int64(len(t.owner) + len(t.is))
-	if n < t.fewest() || n > mostARow*rows+mostBeside || rows > manyRows*n {
+	if n < t.fewest() || n > mostARow*rows+mostBeside || lik.Weights(t.Known(0)) < fitted*float64(rows) {
 		return nil
 	}
 	return []float64{narrow * t.base}
