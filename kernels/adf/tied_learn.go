@@ -255,9 +255,9 @@ const (
 	fewest     = 32 // weights; fewer say too little of their variance
 	fewExact   = 16 // weights, instead of fewest, if rows say the same under any prior
 	oneWeight  = 1.0
-	exactly    = 0.1 // weights, instead of oneWeight, for these
+	exactly    = 0.1  // weights, instead of oneWeight, for these
 	narrow     = 1e-2 // variance of the second start, relative to that before any row
-	fitted     = 0.5 // weights that the data determine per row
+	fitted     = 0.5  // weights that the data determine per row
 	leastAhead = 1.0
 	mostSteps  = 50
 	mostARow   = 2 // weights per row so far, plus mostBeside; the rows say too little of more
