@@ -67,6 +67,7 @@ func TestStoredStreams(t *testing.T) {
 	dir := filepath.Join("..", "testdata", "fits", "streams")
 	for _, c := range []stoppedStream{
 		{"arrowhead", "adf", "arrowhead", "gaussian", false, 0, 0},
+		{"arrowhead_learns", "adf", "arrowhead", "gaussian", false, 0, 0}, // its prior variances, from 16 weights on
 		{"arrowhead_bare", "adf", "arrowhead", "gaussian", true, 1e-12, 0},
 		// Their first eleven rows count by the noise of single steps, and so do those that follow.
 		{"arrowhead_steps", "adf", "arrowhead", "gaussian", false, 0.3, 0.15},

@@ -250,7 +250,8 @@ func (t *tied) evidence(ps []part, v []float64) (sum, leaves float64) {
 
 // A learnt variance has a prior worth one weight, at the variance that weights have before any row:
 // a group of few weights stays near it. Learnt variances are adopted only if their evidence exceeds
-// that of the variances before any row by leastAhead nats in all.
+// that of the variances before any row by leastAhead nats in all. Gaussian rows, which say the same
+// under any prior, need less of such care.
 const (
 	fewest     = 32 // weights; fewer say too little of their variance
 	fewExact   = 16 // weights, instead of fewest, if rows say the same under any prior

@@ -422,3 +422,32 @@ func TestExtendPermute(t *testing.T) {
 		}
 	}
 }
+
+// An intercept may be marked as one with the unit of the responses, as that of a fit that learns its
+// prior variances, and as both, in either order.
+func TestMarks(t *testing.T) {
+	for k := range 6 {
+		l := Layout{D: 1, Values: make([]float64, Want(1, 1))}
+		l.Row(0)[0] = -2
+		l.Values[2] = 1
+		unit, learns := k%3 != 0, k%3 != 1
+		if k >= 3 && learns {
+			l.SetLearnsPrior()
+		}
+		if unit {
+			l.SetResponse(5, 2, 6, 3)
+		}
+		if k < 3 && learns {
+			l.SetLearnsPrior()
+		}
+		if l.HasResponse() != unit || l.LearnsPrior() != learns || l.InUnits() != unit {
+			t.Errorf("unit %v, learns %v: found unit %v, learns %v, in units %v", unit, learns, l.HasResponse(), l.LearnsPrior(), l.InUnits())
+		}
+		if err := l.Check(1); err != nil {
+			t.Error(err)
+		}
+		if center, scale, _, _ := l.Response(); unit && (center != 5 || scale != 2) {
+			t.Errorf("unit (y - %v)/%v", center, scale)
+		}
+	}
+}
