@@ -50,31 +50,16 @@ func (d *levelled) in(scale, shift float64) *levelled {
 	return &c
 }
 
-// fit fits rows lo to hi; set changes the settings, nil for those that a newcomer has.
-func (d *levelled) fit(t *testing.T, method string, lo, hi int, set func(*option.Settings)) *kernels.Fit {
+// feed returns a method's state after rows lo to hi; set changes the settings, nil for those that a
+// newcomer has.
+func (d *levelled) feed(t *testing.T, method string, lo, hi int, set func(*option.Settings)) engine.Fitter {
 	t.Helper()
 	s := option.Defaults()
 	s.Family = "gaussian"
 	if set != nil {
 		set(s)
 	}
-	f, err := engine.Fit(context.Background(), method, s, &rows.Table{
-		X: rows.Fields(rows.Numbers("x", d.x[lo:hi]), rows.Texts("g", d.g[lo:hi]), rows.Texts("h", d.h[lo:hi])), Y: rows.Numbers("y", d.y[lo:hi])})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f.Fit
-}
-
-// state is the state of adf after rows lo to hi, continued from start, nil for none.
-func (d *levelled) state(t *testing.T, start *kernels.Fit, lo, hi int) engine.Fitter {
-	t.Helper()
-	s := option.Defaults()
-	s.Family = "gaussian"
-	if start != nil {
-		continuing(t, start)(s)
-	}
-	m, err := engine.Find("adf")
+	m, err := engine.Find(method)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +81,27 @@ func (d *levelled) state(t *testing.T, start *kernels.Fit, lo, hi int) engine.Fi
 	return f
 }
 
+// fit is the fit of feed.
+func (d *levelled) fit(t *testing.T, method string, lo, hi int, set func(*option.Settings)) *kernels.Fit {
+	t.Helper()
+	return fitted(t, d.feed(t, method, lo, hi, set))
+}
+
+func fitted(t *testing.T, f engine.Fitter) *kernels.Fit {
+	t.Helper()
+	r, err := f.Fit(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Fit
+}
+
+// continuing are the settings that continue f, nil for none.
 func continuing(t *testing.T, f *kernels.Fit) func(*option.Settings) {
 	return func(s *option.Settings) {
+		if f == nil {
+			return
+		}
 		if err := s.Continue(f); err != nil {
 			t.Fatal(err)
 		}
@@ -186,11 +190,7 @@ func TestStreamVariancesResume(t *testing.T) {
 		}
 		var got *kernels.Fit
 		for _, cut := range [][2]int{{0, 5}, {5, 30}, {30, 31}, {31, 700}, {700, 1500}} {
-			set := continuing(t, got)
-			if got == nil {
-				set = nil
-			}
-			got = d.fit(t, "adf", cut[0], cut[1], set)
+			got = d.fit(t, "adf", cut[0], cut[1], continuing(t, got))
 		}
 		if got.Prior != want.Prior || columnVariance(got, "g") != columnVariance(want, "g") || got.Dispersion != want.Dispersion {
 			t.Errorf("%d levels: %+v, %v, dispersion %v; want %+v, %v, %v", levels, got.Prior, columnVariance(got, "g"), got.Dispersion, want.Prior, columnVariance(want, "g"), want.Dispersion)
@@ -231,18 +231,14 @@ func TestStreamVariancesMerge(t *testing.T) {
 		states := func(start *kernels.Fit, cuts ...int) *kernels.Fit {
 			var all engine.Fitter
 			for k, lo := range cuts[:len(cuts)-1] {
-				f := d.state(t, start, lo, cuts[k+1])
+				f := d.feed(t, "adf", lo, cuts[k+1], continuing(t, start))
 				if all == nil {
 					all = f
 				} else if err := all.Merge(context.Background(), f); err != nil {
 					t.Fatal(err)
 				}
 			}
-			r, err := all.Fit(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r.Fit
+			return fitted(t, all)
 		}
 		check(fmt.Sprint(levels, " levels, states"), states(nil, 0, 1500, 1700, 4000))
 		start := d.fit(t, "adf", 0, 1000, nil)
