@@ -26,6 +26,9 @@ type try struct {
 // people is a table as people have it: money, years and a town.
 const people = "{income: income, age: age, city: city}"
 
+// shops is people with a column of many levels, each of a few rows.
+const shops = "{income: income, age: age, city: city, shop: 's' || hash(i) % 1000}"
+
 // sqlTry fits and predicts by SQL; the call is the aggregate, and x what it predicts from.
 func sqlTry(name, must, family, call, x string, rows ...string) try {
 	return try{name, "`" + call + "`", must, func(c *Context, s *session, t *try) *outcome {
@@ -68,6 +71,7 @@ var tries = []try{
 	sqlTry("NULL in a numeric column", right, "bernoulli", "bglm_fit(y, "+people+")", people, "SELECT * REPLACE (CASE WHEN i % 10 = 2 THEN NULL ELSE age END AS age) FROM rows"),
 	sqlTry("a response in thousands", right, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'})", people, thousands),
 	sqlTry("a response in thousands, one pass", right, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, thousands),
+	sqlTry("1,000 shops without effect, one pass", right, "gaussian", "bglm_adf(y, "+shops+", {family: 'gaussian'} ORDER BY i)", shops, thousands),
 	sqlTry("a response in thousands, Laplace", right, "gaussian", "bglm_laplace(y, "+people+", {family: 'gaussian'})", people, thousands),
 	sqlTry("a response in thousands, EP", "", "gaussian", "bglm_ep(y, "+people+", {family: 'gaussian'})", people, thousands),
 	sqlTry("a response in thousands, Student's t", "", "gaussian", "bglm_fit(y, "+people+", {family: 'studentt'})", people, thousands),
