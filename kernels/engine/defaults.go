@@ -101,7 +101,7 @@ func learnsDispersion(f *kernels.Fit) bool {
 // if no prior is given. It continues to learn them only if the fit that it continues did.
 func streamLearns(m *kernels.Model) bool {
 	o := &m.Options
-	if o.Covariance != "arrowhead" || m.NoIntercept || m.Drifts() || o.AutoNoise || heavy(m.Complete().Lik.Traits()) || len(m.PriorBy)+len(m.Priors) > 0 {
+	if o.Covariance != "arrowhead" || m.NoIntercept || m.Drifts() || o.AutoNoise || m.Complete().Lik.Traits().Heavy() || len(m.PriorBy)+len(m.Priors) > 0 {
 		return false
 	}
 	p := m.Prior.Complete()
@@ -110,6 +110,3 @@ func streamLearns(m *kernels.Model) bool {
 	}
 	return p == kernels.DefaultPrior
 }
-
-// heavy reports whether responses lie about their predictors with heavier tails than gaussian ones.
-func heavy(t lik.Traits) bool { return t.Located && !t.Gaussian }

@@ -257,7 +257,7 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 		dn.Y = 0
 		_, b, _ := k.LogLik(dn, s)
 		t.h = -w * a * b / up.Y
-	case k.traits.Located && !k.traits.Gaussian:
+	case k.traits.Heavy():
 		_, variance := k.Predict(0, 0)
 		t.h = w / variance
 		t.score = (o.Y - s) * t.h

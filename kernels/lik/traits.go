@@ -27,6 +27,9 @@ type Traits struct {
 	Inverse
 }
 
+// Heavy reports whether responses lie around s with heavier tails than gaussian ones.
+func (t Traits) Heavy() bool { return t.Located && !t.Gaussian }
+
 // quadratureWork is the approximate number of operations of Moments by quadrature: 5 µs.
 const quadratureWork = 2e4
 

@@ -58,7 +58,7 @@ type likelihoodTraits struct {
 func likelihoodTraitsOf(l lik.Likelihood) likelihoodTraits {
 	t, c := l.Traits(), lik.ConstantOf(l)
 	k, _ := c.(lik.Keeper)
-	return likelihoodTraits{binary: t.Binary, trials: t.Trials, heavy: t.Located && !t.Gaussian, growing: t.LogMean, counts: t.Counts, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
+	return likelihoodTraits{binary: t.Binary, trials: t.Trials, heavy: t.Heavy(), growing: t.LogMean, counts: t.Counts, positive: t.LogMean && (t.Counts || t.Relative), constant: c, keeper: k}
 }
 
 // add adds a row.
