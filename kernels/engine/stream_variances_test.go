@@ -268,3 +268,18 @@ func TestStreamVariancesMerge(t *testing.T) {
 		merge("fits", parts, nil)
 	}
 }
+
+// Parts that share variances change those of their start, whose sum of squares goes along: without
+// that the evidence over a start of few rows is 4.4 too low.
+func TestStreamVariancesShared(t *testing.T) {
+	d := newLevelled(900, 25, 0.3, 11).in(50, 1e3)
+	want := d.fit(t, "adf", 0, 900, nil)
+	start := d.fit(t, "adf", 0, 40, nil)
+	all := d.feed(t, "adf", 40, 400, continuing(t, start))
+	if err := all.Merge(context.Background(), d.feed(t, "adf", 400, 900, continuing(t, start))); err != nil {
+		t.Fatal(err)
+	}
+	f := fitted(t, all)
+	kerneltest.Close(t, "log evidence", f.LogEvidence, want.LogEvidence, kerneltest.Tol{Abs: 3})
+	kerneltest.Close(t, "dispersion", f.Dispersion, want.Dispersion, kerneltest.Tol{Rel: 0.007})
+}
