@@ -269,12 +269,13 @@ const (
 	noChange   = 0.05 // relative change that is not worth a step
 )
 
-// fewest is the least number of weights whose variances are learnt.
-func (t *tied) fewest() int64 {
+// learnable reports whether so many rows say enough of the variances of n weights.
+func (t *tied) learnable(n, rows int64) bool {
+	least := int64(fewest)
 	if t.plan.Exact {
-		return fewExact
+		least = fewExact
 	}
-	return fewest
+	return n >= least && n <= mostARow*rows+mostBeside
 }
 
 // LearnPriors implements stream.PriorLearner by MacKay's steps: the rows' contribution to the
@@ -282,12 +283,12 @@ func (t *tied) fewest() int64 {
 // costs O(d³) and O(d²) per leaf, where a row costs O(d²): with many weights relative to the rows
 // there are few steps or none.
 func (t *tied) LearnPriors(rows int64) (logZ float64) {
-	if all := int64(len(t.owner) + len(t.is)); all < t.fewest() || all > mostARow*rows+mostBeside { // without laying out the parts
+	if !t.learnable(int64(len(t.owner)+len(t.is)), rows) { // without laying out the parts
 		return 0
 	}
 	ps, groups := t.parts()
 	n := int64(len(ps))
-	if n < t.fewest() || n > mostARow*rows+mostBeside {
+	if !t.learnable(n, rows) {
 		return 0
 	}
 	s := &priorSearch{tied: t, ps: ps, hints: t.hints(groups)}
@@ -341,14 +342,11 @@ func (t *tied) SetVariance(v float64) (logZ float64, err error) {
 	return t.replacePriors(&variances{rest: v, levels: map[string]float64{}})
 }
 
-// Starts implements stream.PriorLearner: a second answer needs rows that the weights may fit without
-// noise.
-func (t *tied) Starts(rows int64) []float64 {
+// SecondStart implements stream.PriorLearner: a second answer needs rows that the weights may fit
+// without noise.
+func (t *tied) SecondStart(rows int64) (v float64, ok bool) {
 	n := int64(len(t.owner) + len(t.is))
-	if n < t.fewest() || n > mostARow*rows+mostBeside || lik.Weights(t.Known(0)) < fitted*float64(rows) {
-		return nil
-	}
-	return []float64{narrow * t.base}
+	return narrow * t.base, t.learnable(n, rows) && lik.Weights(t.Known(0)) >= fitted*float64(rows)
 }
 
 // LogPrior implements stream.PriorLearner: the density under which step has its maximum.
@@ -369,7 +367,8 @@ type priorSearch struct {
 
 // orInitial returns to the variances before any row unless v is clearly ahead of them, and
 // returns the variances in force and their evidence. What rows contributed under narrower priors
-// may not be proper under those, as leaves lose part of it; v stays then.
+// may not be proper under those, as leaves lose part of it; v stays then. If rows say the same under
+// any prior v stays, too: the way back is open.
 func (s *priorSearch) orInitial(v []float64) (_ []float64, evidence float64) {
 	if s.plan.Exact {
 		now, _ := s.evidence(s.ps, v)

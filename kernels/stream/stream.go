@@ -147,7 +147,7 @@ func New(c Config) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := form.(PriorLearner); m.Options.AutoPrior && (!ok || p.Drifts || len(p.Rates) > 1 || m.NoIntercept || m.Lik.Traits().Located && !m.Lik.Traits().Gaussian) {
+	if _, ok := form.(PriorLearner); m.Options.AutoPrior && (!ok || p.Drifts || len(p.Rates) > 1 || m.NoIntercept || m.Lik.Traits().Heavy()) {
 		return nil, errors.New("prior_variance = 'auto' in one pass: allowed with covariance = 'arrowhead', an intercept, a family other than studentt and weights that do not move")
 	}
 	*s = State{plan: p, dict: d, form: form, begun: math.NaN(), clock: math.NaN()}
@@ -289,6 +289,13 @@ func (p *Plan) learning(l *lik.Learning) *learning {
 		panic(err)
 	}
 	return &learning{Learning: l, up: up}
+}
+
+// cloneLearning returns an independent copy of l.
+func (p *Plan) cloneLearning(l *learning) *learning {
+	c := p.learning(l.Learning)
+	c.squares = l.squares
+	return c
 }
 
 // Fresh is the prior of feature id of d without a prior of its own: that of its column if there is
@@ -927,9 +934,7 @@ func (s *State) CloneTo(old *State) *State {
 	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
 		if b := &c.bank[k]; b.learning != nil {
-			squares := b.learning.squares
-			b.learning = s.plan.learning(b.learning.Learning)
-			b.learning.squares = squares
+			b.learning = s.plan.cloneLearning(b.learning)
 		}
 		c.bank[k].counts = s.plan.cloneSpread(c.bank[k].counts)
 	}
