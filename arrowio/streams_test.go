@@ -50,6 +50,8 @@ func (c stoppedStream) after(t *testing.T, start *kernels.Fit, lo, hi int) *kern
 			y = append(y, 700+25*k+float64(i*71%53))
 		case "bernoulli":
 			y = append(y, float64(i*71%53%2))
+		case "gamma":
+			y = append(y, float64(40+i*71%53))
 		default:
 			y = append(y, float64(i*i%7*(i%3)))
 		}
@@ -79,11 +81,16 @@ func TestStoredStreams(t *testing.T) {
 		{"diagonal_tight", "adf", "diagonal", "gaussian", false, 0.2, 1.5},
 		{"full", "adf", "full", "gaussian", false, 1e-11, 0},
 		{"full_bernoulli", "sequential_laplace", "full", "bernoulli", false, 1e-11, 0},
-		{"lowrank", "adf", "lowrank", "studentt", false, 1e-5, 0},
+		// The scale of their first eleven rows was that of the responses; those that follow learn it.
+		{"lowrank", "adf", "lowrank", "studentt", false, 0.15, 0.4},
+		{"studentt", "adf", "full", "studentt", false, 0.15, 0.4},
+		{"lowrank_scale", "adf", "lowrank", "studentt", false, 1e-5, 0},
+		{"studentt_scale", "adf", "full", "studentt", false, 1e-11, 0},
+		{"arrowhead_scale", "adf", "arrowhead", "studentt", false, 0, 0},
+		{"gamma", "adf", "arrowhead", "gamma", false, 0, 0},
 		{"negbinomial", "adf", "arrowhead", "negbinomial", false, 0, 0},
 		// Its first eleven rows learnt the size by the squares of their scores.
 		{"negbinomial_squares", "adf", "arrowhead", "negbinomial", false, 0.05, 0},
-		{"studentt", "adf", "full", "studentt", false, 1e-11, 0},
 	} {
 		whole := c.after(t, nil, 0, 60)
 		for _, ext := range []string{".parquet", ".arrow"} {

@@ -33,8 +33,8 @@ const (
 	KeptResponses  = "responses"  // mean and standard deviation of the responses
 	KeptRows       = "rows"       // rows of weight above 0, and those from which dispersion or shape was learnt, by weight
 	KeptOwed       = "owed"       // weight of the rows whose density lacks a unit that is not known yet; 0
-	KeptNoise      = "noise"      // dispersion in the unit of the responses, and the information about it from rows of weights that drift
-	KeptBelieved   = "believed"   // dispersion under which the beliefs count earlier rows, in the unit of the responses; 1 if they follow only single steps of it, 2 if rows tied weights without saying anything about it yet (lik.Learning), else 0
+	KeptNoise      = "noise"      // dispersion in the unit of the responses, and the information about it from rows of weights that drift; for studentt, that about its logarithm
+	KeptBelieved   = "believed"   // dispersion, or 1/shape, under which the beliefs count earlier rows, in the unit of the responses; 1 if they follow only single steps of it, 2 if rows tied weights without saying anything about it yet (lik.Learning), else 0; for gamma and studentt, lik.KeptLearner.Raised
 	KeptSquares    = "squares"    // sum of the rows' squares about the means, in the unit of the responses, to be corrected for later changes of the second: the squared means in standard deviations of their priors
 	KeptDetermined = "determined" // correction to a count of the weights that rows determine, in units of lik.Determined; 0
 	KeptOrigin     = "origin"     // shift of the prior of gamma's intercept from its mean, in the predictor; 0

@@ -324,8 +324,8 @@ func TestStreamShape(t *testing.T) {
 			t.Errorf("size %v merged %v, at once %v", c.size, g.Shape, f.Shape)
 		}
 	}
-	m := kernels.Model{Lik: like(t, "gamma", "", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoShape: true}}
+	m := kernels.Model{Lik: like(t, "poisson", "", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoShape: true}}
 	if _, err := New(&m); err == nil || !strings.Contains(err.Error(), "negbinomial") {
-		t.Errorf("gamma: error %v", err)
+		t.Errorf("poisson: error %v", err)
 	}
 }

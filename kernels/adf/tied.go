@@ -749,7 +749,7 @@ func (t *tied) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 
 // Absorb implements stream.Form.
 func (t *tied) Absorb(k int, _ []uint32, _ []float64, _ float64, tilt lik.Tilted) {
-	if t.plan.Model.Options.AutoPrior && !t.plan.Exact {
+	if t.plan.Model.Options.AutoPrior && !t.plan.Located {
 		t.note(tilt)
 		t.noteSize(tilt)
 	}

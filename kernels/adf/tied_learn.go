@@ -272,7 +272,7 @@ const (
 // learnable reports whether so many rows say enough of the variances of n weights.
 func (t *tied) learnable(n, rows int64) bool {
 	least := int64(fewest)
-	if t.plan.Exact {
+	if t.plan.Located {
 		least = fewExact
 	}
 	return n >= least && n <= mostARow*rows+mostBeside
@@ -291,7 +291,7 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 	if !t.learnable(n, rows) {
 		return 0
 	}
-	s := &priorSearch{tied: t, ps: ps, hints: t.hints(groups)}
+	s := &priorSearch{tied: t, ps: ps, hints: t.hints(groups), bumpy: t.plan.Located && !t.plan.Exact}
 	v := t.currentVariances(groups)
 	logZ = s.learn(v, groups, min(mostSteps, max(1, int((perRow*rows+atOnce)/n))))
 	s.enlarge(v, t.currentVariances(groups))
@@ -363,6 +363,9 @@ type priorSearch struct {
 	*tied
 	ps    []part
 	hints []hint // by group
+	// bumpy says that tails are heavy: a single row far away then says very little of where a weight is,
+	// and that far away, which under a wider prior would be anywhere.
+	bumpy bool
 }
 
 // orInitial returns to the variances before any row unless v is clearly ahead of them, and
@@ -370,7 +373,7 @@ type priorSearch struct {
 // may not be proper under those, as leaves lose part of it; v stays then. If rows say the same under
 // any prior v stays, too: the way back is open.
 func (s *priorSearch) orInitial(v []float64) (_ []float64, evidence float64) {
-	if s.plan.Exact {
+	if s.plan.Located {
 		now, _ := s.evidence(s.ps, v)
 		return v, now
 	}
@@ -460,12 +463,15 @@ func (s *priorSearch) step(v []float64) []float64 {
 				mean -= m
 			}
 		}
+		if s.bumpy && (p.share/variance-1/v[p.group])*s.base < enoughKnown {
+			continue
+		}
 		squares[p.group] += mean * mean / p.share
 		known[p.group] += max(0, 1-variance/(p.share*v[p.group]))
 	}
 	next := memory.Floats(n)
 	for g := range next {
-		if s.plan.Exact {
+		if s.plan.Located {
 			v := hint{}.root(squares[g]+exactly*s.base, known[g]+exactly)
 			next[g] = kernels.FewDigits(v) // a fit has them in the original unit of the responses
 			continue

@@ -63,7 +63,7 @@ func streamOf(m *kernels.Model) *kernels.Model {
 	s.PriorBy = slices.DeleteFunc(slices.Clone(m.PriorBy), func(c kernels.ColumnPrior) bool { return c.Auto })
 	s.Options.AutoPrior, s.Options.PriorGroups = false, false
 	l := s.Complete().Lik
-	s.Options.AutoShape = s.Options.AutoShape && lik.Overdisperses(l)
+	s.Options.AutoShape = s.Options.AutoShape && lik.LearnsShape(l)
 	if l.Traits().Located {
 		s.Options.AutoDispersion = s.Options.AutoDispersion && (s.Options.Standardize || l.Traits().Gaussian)
 	} else {

@@ -21,7 +21,8 @@ import (
 //   - covariance, if the method has a default: that of the fit that is continued, else the default;
 //   - dispersion and shape: learnt by methods that keep the rows, unless a number or a fit to
 //     continue gives them; filters learn the dispersion of a location family that they
-//     standardise, and the size of negbinomial if they can;
+//     standardise and, if they can, the size of negbinomial and, unless a prior is given, the shape
+//     of gamma;
 //   - prior_variance of a filter with an arrowhead that learns it: learnt if neither a prior nor the
 //     scale was given, or if the fit that is continued did;
 //   - prior_variance of classes: learnt, if neither a prior nor the scale was given;
@@ -61,8 +62,11 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 			o.Integrate = s.Start == nil
 		}
 	}
-	if m.LearnsShape && shaped && lik.Overdisperses(s.Lik) && !s.Given("shape") {
-		o.AutoShape = o.AutoShape || s.Start == nil && given.Shape == 0 || learnsShape(s.Start)
+	if m.LearnsShape && shaped && lik.LearnsShape(s.Lik) && !s.Given("shape") {
+		counts := s.Lik.Traits().Counts
+		_, _, begun := s.Start.Kept(kernels.KeptShape)
+		fresh := s.Start == nil && given.Shape == 0 && (counts || !s.PriorGiven())
+		o.AutoShape = o.AutoShape || fresh || begun || counts && learnsShape(s.Start)
 	}
 	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {
 		return
@@ -101,7 +105,7 @@ func learnsDispersion(f *kernels.Fit) bool {
 // if no prior is given. It continues to learn them only if the fit that it continues did.
 func streamLearns(m *kernels.Model) bool {
 	o := &m.Options
-	if o.Covariance != "arrowhead" || m.NoIntercept || m.Drifts() || o.AutoNoise || m.Complete().Lik.Traits().Heavy() || len(m.PriorBy)+len(m.Priors) > 0 {
+	if o.Covariance != "arrowhead" || m.NoIntercept || m.Drifts() || o.AutoNoise || len(m.PriorBy)+len(m.Priors) > 0 {
 		return false
 	}
 	p := m.Prior.Complete()

@@ -99,7 +99,7 @@ type Method struct {
 	// Covariance is the form of its beliefs if neither an option nor the fit that is continued
 	// gives one; "" leaves it to New.
 	Covariance string
-	// LearnsShape says that a filter learns the shape of a family of counts, and LearnsPrior that
+	// LearnsShape says that a filter learns the shape of its family, and LearnsPrior that
 	// one with an arrowhead learns prior variances.
 	LearnsShape, LearnsPrior bool
 	// Moments says that its posteriors match the moments under each row's exact likelihood
@@ -204,6 +204,9 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, &argument.Error{Name: "prior_variance", Found: "'auto'", Why: m.whyNot(front, "learns it with covariance 'arrowhead' and an intercept where no other prior is given, weights do not drift, "+
 			"responses have no unit (of gaussian and studentt they do) and the fit that is continued, if any, has learnt it")}
 	}
+	if o := &s.Options; m.Streams && o.AutoDispersion && lik.LearnsDispersion(s.Lik) && !o.Standardize {
+		return nil, &argument.Error{Name: "dispersion", Found: "'auto'", Why: m.whyNot(front, "learns it in the unit of the responses, which they have if numbers are standardised")}
+	}
 	if err := m.checkIdle(s); err != nil {
 		return nil, err
 	}
@@ -223,10 +226,10 @@ func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 	if !m.Streams {
 		return nil
 	}
-	sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // the filter learns its shape
+	sized := m.LearnsShape && s.Lik != nil && lik.LearnsShape(s.Lik)
 	prior := s.LearnsPrior() && !m.LearnsPrior || s.PriorBy.Learn()
 	_, dispersed := s.Lik.(lik.Dispersed)
-	noise := s.Options.AutoDispersion && !front && dispersed && !s.Lik.Traits().Gaussian // Auto leaves it at its default
+	noise := s.Options.AutoDispersion && !front && dispersed && !s.Lik.Traits().Gaussian && !lik.LearnsDispersion(s.Lik) // Auto leaves it at its default
 	for _, learn := range []struct {
 		key   string
 		asked bool
@@ -324,7 +327,7 @@ func (s streaming) Fit(ctx context.Context) (*Result, error) {
 		if m := s.state.Model(); stationary(m) {
 			own := learntBy(m, f)
 			f.AddStatus(f.PriorNote(own))
-			f.AddStatus(grownPriorNote(m, own))
+			f.AddStatus(grownPriorNote(m, own, f))
 			f.AddStatus(unlearntNote(own, f))
 		}
 		f.AddStatus(f.LeafNote())
@@ -337,7 +340,7 @@ func unlearntNote(own *kernels.Model, f *kernels.Fit) string {
 	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != firstVariance(f) || len(own.PriorBy) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("prior_variance was not learnt and is %.6g, as before any row: %d rows and %d weights say too little about it (it takes 32 weights, 16 of gaussian, and no more than about two a row), or agree with it; methods that keep the rows learn it from fewer",
+	return fmt.Sprintf("prior_variance was not learnt and is %.6g, as before any row: %d rows and %d weights say too little about it (it takes 32 weights, 16 of gaussian and studentt, and no more than about two a row), or agree with it; methods that keep the rows learn it from fewer",
 		f.Prior.Variance, f.N, len(f.Beliefs))
 }
 
@@ -369,15 +372,17 @@ func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
 
 // grownPriorNote is the note if learnt prior variances ended far above the one that the first rows
 // met: each row is absorbed once, under the prior at that time.
-func grownPriorNote(m, own *kernels.Model) string {
-	at, v := "the weights", own.Prior.Variance
+func grownPriorNote(m, own *kernels.Model, f *kernels.Fit) string {
+	if !m.Options.AutoPrior || m.Lik.Traits().Gaussian { // gaussian rows say the same under any prior
+		return ""
+	}
+	at, v, first := "the weights", own.Prior.Variance, firstVariance(f)
 	for _, c := range own.PriorBy {
 		if c.Variance > v {
 			at, v = "the weights of column "+c.Column, c.Variance
 		}
 	}
-	first := kernels.DefaultPrior.Variance
-	if !m.Options.AutoPrior || m.Lik.Traits().Gaussian || !(v > 2*first) { // gaussian rows say the same under any prior
+	if !(v > 2*first) {
 		return ""
 	}
 	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: the first of them were absorbed under narrower priors, and methods that keep the rows may predict better", at, first, v)

@@ -38,9 +38,12 @@ func newGamma(p Params) (Likelihood, error) {
 		return nil, err
 	}
 	r, err := newRule(p.Quadrature)
-	// k log k - k - log Gamma(k), Gamma(k) = Gamma(k+1)/k
-	peak := 0.5*math.Log(k/(2*math.Pi)) - special.StirlingError(k)
-	return gamma{k, peak, r}, err
+	return gamma{k, gammaPeak(k), r}, err
+}
+
+// gammaPeak is k log k - k - log Gamma(k), by Gamma(k) = Gamma(k+1)/k.
+func gammaPeak(k float64) float64 {
+	return 0.5*math.Log(k/(2*math.Pi)) - special.StirlingError(k)
 }
 
 func (gamma) Family() string   { return "gamma" }

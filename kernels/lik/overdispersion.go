@@ -55,9 +55,15 @@ func NewOverdispersion(size float64, n int64) *Overdispersion {
 // probability. Rows whose rate is not a finite number teach nothing.
 func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 	t := negbinomial{size: d.Size(), logSize: d.logSize}.Moments(o, m, v)
+	d.learn(o, t, m, v)
+	return t.LogZ
+}
+
+// learn is Learn with the row's moments.
+func (d *Overdispersion) learn(o Obs, t Tilted, m, v float64) {
 	mean, spread, square := lognormal(m, v)
 	if !(o.Weight > 0) || !(square < maxDispersion) || !(spread < maxDispersion) || !(mean > 0) {
-		return t.LogZ
+		return
 	}
 	d.met(o, mean, spread)
 	g := d.slope(o.Y, m, v, t)
@@ -69,7 +75,6 @@ func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 		by := d.expected(m, v) / each
 		d.info, d.earlierInfo = d.info*by, d.earlierInfo*by
 	}
-	return t.LogZ
 }
 
 // Observe is Learn for Pearson only.
@@ -347,45 +352,20 @@ func (d *Overdispersion) Clone() *Overdispersion { c := *d; return &c }
 // Overdisperses reports whether l is for counts whose overdispersion can be learnt: Poisson's,
 // which has none, and those with a size for it.
 func Overdisperses(l Likelihood) bool {
-	_, sized := l.(interface{ sized(rows int64) *Sized })
-	return sized || l.Traits().Equidispersed
+	return l.Traits().Equidispersed || LearnsShape(l) && l.Traits().Counts
 }
 
-// Sized is negbinomial with a size that is learnt from the rows as a filter absorbs them, by Spread.
-// Unlike the other likelihoods it changes with Learn.
+// Sized is negbinomial with a size that is learnt, by Spread.
 type Sized struct {
 	negbinomial
 	Spread *Overdispersion
 }
 
-// NewSized returns the likelihood that starts at l's size, learnt from n rows.
-// Errors: a family other than negbinomial.
-func NewSized(l Likelihood, n int64) (*Sized, error) {
-	nb, ok := l.(interface{ sized(rows int64) *Sized })
-	if !ok {
-		return nil, fmt.Errorf("shape = 'auto' is learnt row by row for negbinomial; for %s take a method that keeps its rows", l.Family())
-	}
-	return nb.sized(n), nil
-}
+func (l negbinomial) learner(rows int64) Learner { return &Sized{l, NewOverdispersion(l.size, rows)} }
 
-func (l negbinomial) sized(rows int64) *Sized { return &Sized{l, NewOverdispersion(l.size, rows)} }
-
-// Learn is that of Spread.
-func (l *Sized) Learn(o Obs, m, v float64) (logZ float64) {
-	logZ = l.Spread.Learn(o, m, v)
-	l.refresh()
-	return logZ
-}
-
-// Resume is that of Spread.
-func (l *Sized) Resume(logSize, info, rows float64) {
-	l.Spread.Resume(logSize, info, rows)
-	l.refresh()
-}
-
-// Merge adds what o learnt.
-func (l *Sized) Merge(o *Sized) {
-	l.Spread.Merge(o.Spread)
+// Learn implements Learner.
+func (l *Sized) Learn(o Obs, t Tilted, m, v float64) {
+	l.Spread.learn(o, t, m, v)
 	l.refresh()
 }
 
@@ -393,10 +373,38 @@ func (l *Sized) refresh() {
 	l.size, l.logSize = l.Spread.Size(), l.Spread.logSize
 }
 
-// Clone returns an independent copy.
-func (l *Sized) Clone() *Sized { return &Sized{l.negbinomial, l.Spread.Clone()} }
+// Follow returns 1: most of the information of a count does not depend on the size.
+func (l *Sized) Follow(float64) float64 { return 1 }
 
-// Note returns "" or a sentence about a size at the edge of its range.
+// Recast does nothing: a size has no unit.
+func (l *Sized) Recast(float64) {}
+
+// LogPrecision implements Learner.
+func (l *Sized) LogPrecision() float64 { return l.Spread.Information() }
+
+// Kept implements Learner.
+func (l *Sized) Kept() (k KeptLearner, rows float64) {
+	log, info, rows := l.Spread.State()
+	return KeptLearner{At: log, Info: info}, rows
+}
+
+// Restore implements Learner.
+func (l *Sized) Restore(k KeptLearner, rows float64) {
+	l.Spread.Resume(k.At, k.Info, rows)
+	l.refresh()
+}
+
+// Merge implements Learner.
+func (l *Sized) Merge(o Learner) [3]float64 {
+	l.Spread.Merge(o.(*Sized).Spread)
+	l.refresh()
+	return [3]float64{1, 1, 1}
+}
+
+// CloneLearner implements Learner.
+func (l *Sized) CloneLearner() Learner { return &Sized{l.negbinomial, l.Spread.Clone()} }
+
+// Note implements Learner.
 func (l *Sized) Note() string {
 	switch r := l.size; {
 	case r >= mostSize/2:

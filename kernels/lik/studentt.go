@@ -29,6 +29,7 @@ var studenttFamily = family{Info{
 type studentT struct {
 	dof, dispersion float64
 	scale2          float64 // nu D
+	core            float64 // the part of log p at s = y that depends on nu alone
 	peak            float64 // log p at s = y
 	rule            *rule
 }
@@ -42,8 +43,14 @@ func newStudentT(p Params) (Likelihood, error) {
 		return nil, fmt.Errorf("dispersion = %v: studentt takes a finite squared scale > 0", p.Dispersion)
 	}
 	r, err := newRule(p.Quadrature)
-	peak := logGammaHalfStep(0.5*dof) - 0.5*math.Log(math.Pi*dof*p.Dispersion)
-	return studentT{dof, p.Dispersion, dof * p.Dispersion, peak, r.unclamped()}, err
+	return studentT{dof: dof, core: logGammaHalfStep(0.5 * dof), rule: r.unclamped()}.with(p.Dispersion), err
+}
+
+// with is l with another dispersion.
+func (l studentT) with(dispersion float64) studentT {
+	l.dispersion, l.scale2 = dispersion, l.dof*dispersion
+	l.peak = l.core - 0.5*math.Log(math.Pi*l.dof*dispersion)
+	return l
 }
 
 // logGammaHalfStep returns log Gamma(x + 1/2) - log Gamma(x), by Stirling's formula where the

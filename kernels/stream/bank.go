@@ -51,7 +51,7 @@ func (s *State) widen(at, from int, q float64) error {
 	if b.learning != nil {
 		b.learning = p.learning(b.learning.Learning)
 	}
-	b.counts = p.cloneSpread(b.counts)
+	b.scored = p.cloneScored(b.scored)
 	s.plan, s.bank = &p, slices.Insert(s.bank, at, b)
 	s.rows()
 	return nil

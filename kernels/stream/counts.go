@@ -14,66 +14,51 @@ import (
 // overdispersion that each belief has met: drift has to predict better than that.
 type spread struct {
 	*lik.Overdispersion
+	sized *lik.Sized // whose Overdispersion it is; nil: the shape is not learnt
 	score float64
 	rows  int64
-	wide  int64      // rows after the first ones (first) whose predictor had a standard deviation above widest
-	sized *lik.Sized // nil: the shape is not learnt
-	up    Update     // the rule for sized
+	wide  int64 // rows after the first ones (first) whose predictor had a standard deviation above widest
 }
 
 // newSpread returns nil for families other than counts and, if nothing is learnt or chosen, for
-// those with overdispersion of their own.
-func (p *Plan) newSpread() (*spread, error) {
-	m := p.Model
-	if m.Options.AutoShape {
-		n := int64(0)
-		if m.Start != nil {
-			n = m.Start.N
+// those with overdispersion of their own. l is the member's learner.
+func (p *Plan) newSpread(l *learner) *spread {
+	t := p.Model.Lik.Traits()
+	if l != nil {
+		if sized, ok := l.Learner.(*lik.Sized); ok {
+			return &spread{Overdispersion: sized.Spread, sized: sized}
 		}
-		l, err := lik.NewSized(m.Lik, n)
-		if err != nil {
-			return nil, err
-		}
-		resumeShape(l, m)
-		return p.sized(l), nil
 	}
-	if !lik.Overdisperses(m.Lik) || len(p.Rates) == 1 && !m.Lik.Traits().Equidispersed {
-		return nil, nil
-	}
-	return &spread{Overdispersion: lik.NewOverdispersion(0, 0)}, nil
-}
-
-func (p *Plan) sized(l *lik.Sized) *spread {
-	own := *p.Model
-	own.Lik = l
-	up, err := p.rule.Bind(&own)
-	if err != nil { // the same options bound before
-		panic(err)
-	}
-	return &spread{Overdispersion: l.Spread, sized: l, up: up}
-}
-
-func (p *Plan) cloneSpread(c *spread) *spread {
-	switch {
-	case c == nil:
+	if l != nil || !lik.Overdisperses(p.Model.Lik) || len(p.Rates) == 1 && !t.Equidispersed {
 		return nil
-	case c.sized != nil:
-		d := p.sized(c.sized.Clone())
-		d.score, d.rows, d.wide = c.score, c.rows, c.wide
-		return d
 	}
-	return &spread{Overdispersion: c.Clone(), score: c.score, rows: c.rows, wide: c.wide}
+	return &spread{Overdispersion: lik.NewOverdispersion(0, 0)}
 }
 
-// learn absorbs a row whose predictor was N(m, v) before it came; choosing reports whether beliefs
-// compete.
-func (c *spread) learn(o lik.Obs, m, v float64, choosing bool) {
+// clone returns a copy for a member whose learner is l.
+func (c *spread) clone(l *learner) *spread {
+	if c == nil {
+		return nil
+	}
+	d := *c
+	if c.sized != nil {
+		d.sized = l.Learner.(*lik.Sized)
+		d.Overdispersion = d.sized.Spread
+	} else {
+		d.Overdispersion = c.Clone()
+	}
+	return &d
+}
+
+// learn absorbs a row whose predictor was N(m, v) before it came, and had the log density logZ;
+// choosing reports whether beliefs compete.
+func (c *spread) learn(o lik.Obs, m, v, logZ float64, choosing bool) {
 	if c.rows++; c.rows > first && v > widest*widest {
 		c.wide++
 	}
 	switch {
-	case c.sized != nil:
-		c.score += c.sized.Learn(o, m, v)
+	case c.sized != nil: // which learns by itself
+		c.score += logZ
 	case choosing:
 		c.score += c.Learn(o, m, v)
 	default:
@@ -85,11 +70,9 @@ func (c *spread) merge(o *spread) {
 	c.score += o.score
 	c.rows += o.rows
 	c.wide += o.wide
-	if c.sized != nil {
-		c.sized.Merge(o.sized)
-		return
+	if c.sized == nil {
+		c.Merge(o.Overdispersion)
 	}
-	c.Merge(o.Overdispersion)
 }
 
 // A note counts the rows after the first ones whose predictor was so wide that package predict caps
@@ -104,10 +87,7 @@ func (c *spread) note(l lik.Likelihood) string {
 	if c.wide > 0 {
 		return fmt.Sprintf("%d rows had a linear predictor of standard deviation above %d: their expected counts are capped at two of them above the median", c.wide, widest)
 	}
-	if c.sized != nil {
-		return c.sized.Note()
-	}
-	if !l.Traits().Equidispersed {
+	if c.sized != nil || !l.Traits().Equidispersed {
 		return ""
 	}
 	return c.Overdispersion.Note(l)

@@ -27,19 +27,25 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	}
 	b, n := &s.bank[k], float64(s.n)
 	rows, taught := float64(s.told), n
-	sized := b.counts != nil && b.counts.sized != nil
-	logSize, info := 0.0, 0.0
+	var own lik.KeptLearner
 	switch {
 	case b.learning != nil:
 		taught = b.learning.Rows()
-	case sized:
-		logSize, info, taught = b.counts.State()
+	case b.learner() != nil:
+		own, taught = b.learner().Kept()
 	}
 	if rows != n || taught != n {
 		f.Keep(kernels.KeptRows, rows, taught)
 	}
-	if sized {
-		f.Keep(kernels.KeptShape, logSize, info)
+	if b.learner() != nil {
+		what := kernels.KeptShape
+		if s.plan.unitNoise {
+			what = kernels.KeptNoise
+		}
+		f.Keep(what, own.At, own.Info)
+		if own.Believed > 0 {
+			f.Keep(kernels.KeptBelieved, own.Believed, own.Raised)
+		}
 	}
 	if s.units != nil {
 		s.keepUnits(f)
@@ -176,14 +182,6 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) (loose bool) 
 	_, taught := f.TrainingRows()
 	l.Resume(d, believed, taught, info)
 	return loose
-}
-
-// resumeShape restores to l what a fit knows of its shape.
-func resumeShape(l *lik.Sized, m *kernels.Model) {
-	if logSize, info, ok := m.Start.Kept(kernels.KeptShape); ok && m.Start.Shape == l.Shape() {
-		_, taught := m.Start.TrainingRows()
-		l.Resume(logSize, info, taught)
-	}
 }
 
 // fitInUnit returns a copy of f for responses in the unit of r: the reverse of units.restore.

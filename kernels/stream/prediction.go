@@ -68,8 +68,8 @@ func (s *State) Predict(b *kernels.Batch) (f Prediction, err error) {
 // likelihoodSnapshot returns a snapshot of Likelihood, which later rows do not change.
 func (s *State) likelihoodSnapshot() lik.Likelihood {
 	switch l := s.Likelihood().(type) {
-	case *lik.Sized:
-		return l.Clone()
+	case lik.Learner:
+		return l.CloneLearner()
 	case *lik.Learning:
 		return l.Clone()
 	default:

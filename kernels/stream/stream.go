@@ -43,14 +43,18 @@ type Plan struct {
 	Learns bool      // the dispersion is learnt from the rows
 	Named  int       // number of features that the model names; they come first
 	Exact  bool      // what rows say of the weights is a Gaussian, whatever the prior that they meet
+	// Located says that responses lie around their predictor: each row says something of it, and about
+	// the same under any prior.
+	Located bool
 
 	grid       [2]float64 // the ends of the rates that a bank starts with
 	rule       Rule
 	up         Update // bound to the model's own likelihood
 	noise      bool   // the noise of the rows is learnt
-	unitNoise  bool   // the noise is 1 in the unit of the responses
+	unitNoise  bool   // the noise is 1 in the unit of the responses until rows teach it
 	loose      bool   // the rows of the fit continued tied weights, but brought no information about the noise
 	slow       bool
+	costly     bool // Form.Rescale costs much more than a row
 	answers    likelihoodTraits
 	calibrates bool          // the summary compares the number of events or counts with its expectation
 	predicts   bool          // log Z of a row of weight 1 is the log probability of its binary response
@@ -109,7 +113,7 @@ type member struct {
 	score    float64 // log predictive density of the rows of the summary
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) seen in a merge
 	learning *learning
-	counts   *spread // nil for families other than counts
+	scored   *scored // nil if the rows of the family teach it nothing else
 	row      *met    // memory for the current row; nil if there is one member
 }
 
@@ -147,8 +151,8 @@ func New(c Config) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := form.(PriorLearner); m.Options.AutoPrior && (!ok || p.Drifts || len(p.Rates) > 1 || m.NoIntercept || m.Lik.Traits().Heavy()) {
-		return nil, errors.New("prior_variance = 'auto' in one pass: allowed with covariance = 'arrowhead', an intercept, a family other than studentt and weights that do not move")
+	if _, ok := form.(PriorLearner); m.Options.AutoPrior && (!ok || p.Drifts || len(p.Rates) > 1 || m.NoIntercept) {
+		return nil, errors.New("prior_variance = 'auto' in one pass: allowed with covariance = 'arrowhead', an intercept and weights that do not move")
 	}
 	*s = State{plan: p, dict: d, form: form, begun: math.NaN(), clock: math.NaN()}
 	s.bank = s.one[:]
@@ -176,7 +180,7 @@ func New(c Config) (*State, error) {
 // newPlan returns the plan of model m, whose responses have a unit of their own unless reply is
 // nil, and the likelihood that rows learn, nil for none.
 func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.Learning, err error) {
-	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow, Exact: m.Lik.Traits().Gaussian,
+	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow, costly: c.Costly, Exact: m.Lik.Traits().Gaussian, Located: m.Lik.Traits().Located,
 		answers: likelihoodTraitsOf(m.Lik), begins: responseSummaryBegins, calibrates: calibrates(m.Lik)}
 	n := int64(0) // rows of the fit that is continued
 	if m.Start != nil {
@@ -198,7 +202,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 	p.linear = innovates(c.Rule) && m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
 	if m.Options.AutoDispersion {
 		if reply != nil && !m.Lik.Traits().Gaussian {
-			p.unitNoise = true // not learnt from rows
+			p.unitNoise = true // at first
 		} else if learn, err = lik.NewLearning(m.Lik, n); err != nil {
 			return nil, nil, err
 		} else {
@@ -256,7 +260,7 @@ func (s *State) startMembers(learn *lik.Learning, reply *response) (err error) {
 		s.bind()
 	}
 	for k := range s.bank {
-		if s.bank[k].counts, err = p.newSpread(); err != nil {
+		if s.bank[k].scored, err = p.newScored(); err != nil {
 			return err
 		}
 	}
@@ -378,9 +382,9 @@ func (s *State) Best() int {
 
 func (b *member) merit() float64 {
 	switch {
-	case b.counts != nil:
-		return b.counts.score
-	case b.learning != nil && b.score != 0:
+	case b.counts() != nil:
+		return b.counts().score
+	case (b.learning != nil || b.learner() != nil) && b.score != 0:
 		// The first rows are scored under a noise not learnt yet, which drift makes up for.
 		return b.score
 	}
@@ -404,12 +408,12 @@ func (s *State) Rows() int64 { return s.n }
 // Likelihood is that of the rows: the model's, or as learnt so far.
 func (s *State) Likelihood() lik.Likelihood {
 	m := s.plan.Model
-	if c := s.bank[s.Best()].counts; c != nil && c.sized != nil {
-		return c.sized
-	}
 	scale := 1.0
 	if s.units != nil && s.units.y != nil {
 		scale = s.units.y.unit.scale()
+	}
+	if l := s.bank[s.Best()].learner(); l != nil {
+		return l.inUnitOf(scale)
 	}
 	if l := s.bank[s.Best()].learning; l != nil {
 		if scale == 1 {
@@ -418,9 +422,6 @@ func (s *State) Likelihood() lik.Likelihood {
 		l := l.Learning.Clone()
 		l.Recast(scale)
 		return l
-	}
-	if s.plan.unitNoise {
-		return lik.WithDispersion(m.Lik, m.Params, scale*scale)
 	}
 	return m.Lik
 }
@@ -661,8 +662,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			}
 			c.score += logZ
 		}
-		if c.counts != nil {
-			c.counts.learn(o, r.m, r.v, len(s.bank) > 1)
+		if c.counts() != nil {
+			c.counts().learn(o, r.m, r.v, r.t.LogZ, len(s.bank) > 1)
 		}
 		if c.learning != nil {
 			before = s.form.Known(k)
@@ -673,6 +674,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if c.learning != nil && o.Weight > 0 {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
+		s.learnParameter(k, o, r)
 	}
 	if c := s.responses; c != nil && (p.answers.heavy || p.answers.growing) {
 		c.begun(p, s.bank[0].score)
@@ -722,8 +724,8 @@ func (b *member) rule(up Update) Update {
 	if b.learning != nil {
 		return b.learning.up
 	}
-	if b.counts != nil && b.counts.sized != nil {
-		return b.counts.up
+	if b.learner() != nil {
+		return b.learner().up
 	}
 	return up
 }
@@ -743,7 +745,7 @@ func (p *Plan) checksFixed() bool {
 	if t := p.Model.Lik.Traits(); t.Gaussian && !t.LogMean {
 		return !p.Learns && !p.unitNoise && (p.linear || !innovates(p.rule))
 	}
-	return !p.Model.Options.AutoShape
+	return !p.scores()
 }
 
 // summarise adds a response y, which is o in its unit, to the summary, which begins with the first
@@ -752,16 +754,19 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 	p := s.plan
 	if y.Weight > 0 && s.told >= p.begins {
 		if s.responses == nil {
-			if s.responses = (&responseSummary{}); p.checksFixed() {
+			if s.responses = (&responseSummary{logs: p.Model.Lik.Traits().Relative}); p.checksFixed() {
 				s.fixed = lik.NewFixed(p.Model.Lik)
 			}
+			if p.scores() && !p.answers.counts {
+				s.responses.scale, _ = lik.NewLearner(s.fixedLikelihood(), 0)
+			}
 		}
-		if p.answers.heavy {
+		if p.answers.heavy || s.responses.scale != nil {
 			unit := Unit{Scale: 1}
 			if s.units != nil && s.units.y != nil {
 				unit = Unit{s.units.y.unit.Center, s.units.y.unit.scale()}
 			}
-			s.responses.heavyAlone(s.fixedLikelihood(), o, unit)
+			s.responses.addAlone(s.fixedLikelihood(), o, unit)
 		}
 		if p.answers.growing {
 			s.responses.expect(y, r.m, r.v)
@@ -771,6 +776,8 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			l := s.fixedLikelihood()
 			if c := s.bank[0].learning; c != nil {
 				l = c.Learning
+			} else if c := s.bank[0].learner(); c != nil {
+				l = c
 			}
 			s.responses.furthest.meet(l, &p.answers, y, o, s.units.responses(), r.m, r.v)
 		}
@@ -780,8 +787,8 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			s.responses.addBinaryRow(o.Y, r.t.LogZ)
 		default:
 			l := p.Model.Lik
-			if c := s.bank[0].counts; c != nil && c.sized != nil {
-				l = c.sized
+			if c := s.bank[0].learner(); c != nil {
+				l = c
 			}
 			s.responses.addRow(l, o, r.m, r.v)
 		}
@@ -927,16 +934,13 @@ func (s *State) CloneTo(old *State) *State {
 	*c = *s
 	c.form, c.dict, c.units, c.means, c.fixed = form, d, s.units.clone(was.units), s.means.clone(), s.fixed.Clone()
 	c.counted = s.counted.CloneTo(was.counted)
-	if s.responses != nil {
-		own := *s.responses
-		c.responses = &own
-	}
+	c.responses = s.responses.clone()
 	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
 		if b := &c.bank[k]; b.learning != nil {
 			b.learning = s.plan.cloneLearning(b.learning)
 		}
-		c.bank[k].counts = s.plan.cloneSpread(c.bank[k].counts)
+		c.bank[k].scored = s.plan.cloneScored(c.bank[k].scored)
 	}
 	c.rows()
 	return c
@@ -948,7 +952,7 @@ func (s *State) Size() int64 {
 	if s.copied {
 		n += s.dict.Size()
 	}
-	if len(s.bank) > 1 || s.plan.Learns || s.bank[0].counts != nil {
+	if len(s.bank) > 1 || s.plan.Learns || s.bank[0].scored != nil {
 		n += 200 * int64(len(s.bank))
 	}
 	if s.responses != nil {
@@ -1060,12 +1064,15 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 					scale = λ
 				}
 			}
+			if b.learner() != nil {
+				scale = s.mergeLearner(b.learner(), o.learner())
+			}
 			sum, apart, conflict, err := product.Multiply(k, scale, b.logZ)
 			if err != nil {
 				return 0, fmt.Errorf("merging partial states: %w", err)
 			}
-			if b.counts != nil {
-				b.counts.score += sum - b.logZ
+			if b.counts() != nil {
+				b.counts().score += sum - b.logZ
 			}
 			b.logZ, b.conflict = sum, max(b.conflict, conflict)
 			return apart, nil
@@ -1097,8 +1104,8 @@ func (s *State) join(src *State, g *Merging) {
 		b.logZ += o.logZ - logZ0
 		b.score += o.score
 		b.conflict = max(b.conflict, o.conflict)
-		if b.counts != nil {
-			b.counts.merge(o.counts)
+		if b.counts() != nil {
+			b.counts().merge(o.counts())
 		}
 	}
 	if both && s.plan.Model.Options.AutoPrior && s.told >= LearnsFrom {
@@ -1311,16 +1318,13 @@ func (s *State) summary(f *kernels.Fit) {
 	p, k := s.plan, s.Best()
 	b := &s.bank[k]
 	*f = p.head
-	if b.learning != nil || p.unitNoise {
+	if b.learning != nil || b.learner() != nil {
 		f.SetLikelihood(s.Likelihood())
 	}
 	if b.learning != nil {
 		if d := s.noise(k); d != b.learning.Dispersion() {
 			f.Dispersion *= d / b.learning.Dispersion()
 		}
-	}
-	if b.counts != nil && b.counts.sized != nil {
-		f.SetLikelihood(b.counts.sized)
 	}
 	s.parameters(f, k)
 	s.units.prior(&f.Prior)
@@ -1377,14 +1381,16 @@ func (s *State) parameters(f *kernels.Fit, k int) {
 	case s.n == 0:
 	case b.learning != nil && s.plan.noise:
 		f.LearnDeviation(f.Dispersion, b.learning.Freedom(s.form.Known(k)))
-	case s.plan.unitNoise:
-		f.Learn(kernels.LearntDeviation, math.Sqrt(f.Dispersion), math.NaN())
-	case b.counts != nil && b.counts.sized != nil:
-		sd := 1 / math.Sqrt(b.counts.Information())
-		if b.counts.sized.Note() != "" { // at the edge of its range
-			sd = math.NaN()
+	case b.learner() != nil:
+		info := b.learner().LogPrecision()
+		if b.learner().Note() != "" { // at the edge of its range
+			info = math.NaN()
 		}
-		f.LearnShape(f.Shape, sd)
+		if s.plan.unitNoise {
+			f.LearnDeviation(f.Dispersion, 2*info) // as much as of a normal distribution
+		} else {
+			f.LearnShape(f.Shape, 1/math.Sqrt(info))
+		}
 	}
 }
 
@@ -1420,8 +1426,11 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	// Predictors are as wide for the first rows of any stream, but not for a quarter of few rows up to
 	// the last one, if these determine the weights.
 	say(s.told <= kernels.VagueRows && s.vague > 0 && 4*int64(s.vague) >= s.told, "%d or more of %d rows, up to the last ones, had a linear predictor of standard deviation above %v before they were learnt: %s", s.vague, s.told, kernels.Vague, kernels.VagueMeaning)
-	if b.counts != nil {
-		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
+	if b.counts() != nil {
+		status = kernels.Join(status, b.counts().note(s.plan.Model.Lik))
+	}
+	if b.learner() != nil && s.constant() == nil {
+		status = kernels.Join(status, b.learner().Note())
 	}
 	if _, bad := s.responses.worseThanMean(f, s.plan, s.score(k)); !bad || s.plan.linear || s.plan.answers.trials || s.plan.answers.heavy || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))

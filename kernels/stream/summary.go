@@ -11,25 +11,27 @@ import (
 
 // responseSummary summarises the responses in the order they came: whether the filter predicted
 // them better than their own mean does, and whether equal ones came in long runs, which ruins one
-// pass. It begins after courseBegins rows: few rows show nothing, and small groups are spared the
-// memory. Cost: about ten additions a row.
+// pass. It begins after responseSummaryBegins rows: few rows show nothing, and small groups are
+// spared the memory. Cost: about ten additions a row.
 type responseSummary struct {
-	n, pairs      float64    // rows, and pairs of successive rows
-	first, last   float64    // responses; the sums below use y - first
-	power         [5]float64 // sums of the powers of y - first
-	product       float64    // sum of the products of successive y - first
-	runs          float64    // of ones, for binary responses
-	w, wy, wd, wq float64    // sums of the rows' weights, and of these times y, y - first and its square
-	trials, known float64    // weighted sums of the trials, and of the terms of the log density that do not involve the mean
-	alone         float64    // log density under the mean so far alone, if not from the sums
-	early         float64    // log density by which the mean alone was ahead after growingEarly rows
+	n, pairs      float64     // rows, and pairs of successive rows
+	first, last   float64     // responses; the sums below use y - first
+	power         [5]float64  // sums of the powers of y - first, or of their logarithms with logs
+	product       float64     // sum of the products of successive ones
+	logs          bool        // y is positive and varies in proportion to its mean
+	runs          float64     // of ones, for binary responses
+	w, wy, wd, wq float64     // sums of the rows' weights, and of these times y, y - first and its square
+	trials, known float64     // weighted sums of the trials, and of the terms of the log density that do not involve the mean
+	alone         float64     // log density under the mean so far alone, if not from the sums
+	scale         lik.Learner // of the responses about that mean, if the filter's is learnt; nil for counts
+	early         float64     // log density by which the mean alone was ahead after growingEarly rows
 	calibration
 	furthest furthest
 	lately   [2]expected // of the rows since the last power of two, and of those before from the one before it
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 304
+const responseSummarySize = 328
 
 // The number of rows before the summary. Responses whose expectation grows exponentially are
 // predicted too large by any factor while weights are many relative to the rows: their summary begins
@@ -81,28 +83,56 @@ func (c *responseSummary) add(o lik.Obs, of *likelihoodTraits) {
 		c.first = y
 	} else {
 		c.pairs++
-		c.product += (y - c.first) * (c.last - c.first)
+		c.product += c.apart(y, c.first) * c.apart(c.last, c.first)
 	}
 	c.last = y
-	d := y - c.first
 	c.n++
-	c.power[1] += d
-	c.power[2] += d * d
-	c.power[3] += d * d * d
-	c.power[4] += d * d * d * d
+	d, e := y-c.first, c.apart(y, c.first)
+	c.power[1] += e
+	c.power[2] += e * e
+	c.power[3] += e * e * e
+	c.power[4] += e * e * e * e
 	c.w += o.Weight
 	c.wy += o.Weight * o.Y
 	c.wd += o.Weight * d
 	c.wq += o.Weight * d * d
 }
 
-// heavyAlone adds response o, in a unit whose likelihood is l, to the baseline. The first one cannot
-// be predicted from others: begun counts it as the filter does.
-func (c *responseSummary) heavyAlone(l lik.Likelihood, o lik.Obs, unit Unit) {
-	if c.w > 0 {
-		logp, _, _ := l.LogLik(o, unit.of(c.first+c.wd/c.w))
-		c.alone += logp - o.Weight*math.Log(unit.Scale)
+// apart is how far the response y is from another, for the sums that show the order of the rows.
+func (c *responseSummary) apart(y, from float64) float64 {
+	if c.logs {
+		return math.Log(y / from)
 	}
+	return y - from
+}
+
+// addAlone adds response o, in a unit whose likelihood is l, to the baseline. The first one cannot
+// be predicted from others: begun counts it as the filter does.
+func (c *responseSummary) addAlone(l lik.Likelihood, o lik.Obs, unit Unit) {
+	if !(c.w > 0) {
+		return
+	}
+	if c.scale != nil {
+		l = c.scale
+	}
+	s := l.Traits().Predictor(unit.of(c.first + c.wd/c.w))
+	logp, d1, d2 := l.LogLik(o, s)
+	c.alone += logp - o.Weight*math.Log(unit.Scale)
+	if c.scale != nil {
+		c.scale.Learn(o, lik.Tilted{Alpha: d1, Beta: -d2}, s, 0)
+	}
+}
+
+// clone returns an independent copy.
+func (c *responseSummary) clone() *responseSummary {
+	if c == nil {
+		return nil
+	}
+	own := *c
+	if c.scale != nil {
+		own.scale = c.scale.CloneLearner()
+	}
+	return &own
 }
 
 // sums are those over the responses so far.
@@ -112,29 +142,29 @@ func (c *responseSummary) sums() lik.Sums {
 
 // from returns the summary relative to another first response, except for the ends of product.
 func (c responseSummary) from(first float64) responseSummary {
-	e, p := c.first-first, c.power
+	e, p := c.apart(c.first, first), c.power
+	shift := c.first - first
 	c.first = first
 	c.power[1] = p[1] + c.n*e
 	c.power[2] = p[2] + 2*e*p[1] + c.n*e*e
 	c.power[3] = p[3] + 3*e*p[2] + 3*e*e*p[1] + c.n*e*e*e
 	c.power[4] = p[4] + 4*e*p[3] + 6*e*e*p[2] + 4*e*e*e*p[1] + c.n*e*e*e*e
 	c.product += 2*e*p[1] + c.pairs*e*e
-	c.wq += 2*e*c.wd + c.w*e*e
-	c.wd += c.w * e
+	c.wq += 2*shift*c.wd + c.w*shift*shift
+	c.wd += c.w * shift
 	return c
 }
 
 // merged returns the summary of both, nil if neither has one.
 func merged(c, o *responseSummary) *responseSummary {
 	if c == nil || o == nil || o.n == 0 {
-		if c == nil && o != nil {
-			own := *o
-			return &own
+		if c == nil {
+			return o.clone()
 		}
 		return c
 	}
 	if c.n == 0 {
-		*c = *o
+		*c = *o.clone()
 		return c
 	}
 	t := o.from(c.first)
@@ -144,6 +174,9 @@ func merged(c, o *responseSummary) *responseSummary {
 	c.n, c.pairs, c.runs, c.product = c.n+t.n, c.pairs+t.pairs, c.runs+t.runs, c.product+t.product
 	c.w, c.wy, c.wd, c.wq = c.w+t.w, c.wy+t.wy, c.wd+t.wd, c.wq+t.wq
 	c.trials, c.known, c.alone, c.early, c.last = c.trials+t.trials, c.known+t.known, c.alone+t.alone, c.early+t.early, t.last
+	if c.scale != nil {
+		c.scale.Merge(o.scale)
+	}
 	c.merge(t.calibration)
 	c.furthest.merge(t.furthest)
 	for k := range c.lately {
@@ -154,14 +187,14 @@ func merged(c, o *responseSummary) *responseSummary {
 
 // baseline approximates the log predictive density of the responses under their running mean alone:
 // that under the best constant, less half the log of the rows' weight for each parameter, the cost
-// of learning it as they come. dispersion 0 means that it is learnt, too. Counts whose shape is
-// learnt have the density under their mean and shape as these come, and responses with heavy tails
-// that under their mean and the filter's own dispersion. ok is false for families without a baseline.
+// of learning it as they come. dispersion 0 means that it is learnt, too. Counts and gamma responses
+// whose shape is learnt have the density under their mean and shape as these come, and responses
+// with heavy tails that under their mean and dispersion. ok is false for families without a baseline.
 func (c *responseSummary) baseline(of *likelihoodTraits, dispersion float64) (logZ float64, ok bool) {
 	switch {
 	case !(c.w > 1):
 		return 0, false
-	case of.sized || of.heavy:
+	case of.sized || of.heavy || c.scale != nil:
 		return c.alone, true
 	case of.constant == nil:
 		return 0, false
@@ -176,10 +209,11 @@ func (c *responseSummary) baseline(of *likelihoodTraits, dispersion float64) (lo
 
 // begun records what only the first rows show. The filter's log density of the rows so far is score.
 func (c *responseSummary) begun(p *Plan, score float64) {
-	switch of := &p.answers; {
-	case c.n == 1 && of.heavy:
+	of := &p.answers
+	if c.n == 1 && (of.heavy || c.scale != nil) {
 		c.alone = score
-	case c.n == growingEarly && of.growing:
+	}
+	if c.n == growingEarly && of.growing {
 		base, _ := c.baseline(of, p.head.Dispersion)
 		c.early = base - score
 	}

@@ -634,8 +634,11 @@ func (s *State) setResponseUnit(now Unit) {
 	for k := range s.bank {
 		b := &s.bank[k]
 		d := s.noiseInForce(k)
-		// Earlier rows keep their noise, except a noise of 1 in a unit that was meaningless.
-		if ratio != 1 && !(s.plan.unitNoise && math.Abs(math.Log(ratio)) > farUnit) {
+		// Earlier rows keep their noise, except one that was meaningless, like their unit.
+		if ratio != 1 && !(math.Abs(math.Log(ratio)) > farUnit && s.plan.unitNoise && b.learner().vague()) {
+			if b.learner() != nil {
+				b.learner().Recast(ratio)
+			}
 			s.change(k, d, d*ratio*ratio, func() float64 { // the prior changes as if the noise did
 				s.form.Rescale(k, 1/(ratio*ratio))
 				return math.NaN()
@@ -919,7 +922,7 @@ func (s *State) toCommonUnits(src *State, g *Merging) (*State, error) {
 		t := *s
 		t.form, t.bank = f, slices.Clone(s.bank)
 		for k := range t.bank {
-			t.bank[k].learning = nil
+			t.bank[k].learning, t.bank[k].scored = nil, nil
 		}
 		for k := range t.bank {
 			entered(f, k, &bare, &back)
