@@ -289,7 +289,7 @@ type studentLearner struct {
 }
 
 // mostDispersion and its inverse are the range of a dispersion in the first unit of the responses.
-const mostDispersion = 1e12
+const mostDispersion = 1e16
 
 func (l studentT) learner(rows int64) Learner {
 	return &studentLearner{l, newSpread(l.dispersion, float64(rows), l.each(), 1/mostDispersion, mostDispersion)}

@@ -115,7 +115,7 @@ func (p *Plan) cloneLearner(l *learner) *learner {
 // vague reports whether the rows hardly say what the parameter is.
 func (l *learner) vague() bool { return l != nil && l.LogPrecision() < knownFrom }
 
-// knownFrom is the precision of the logarithm of a known parameter: that of some ten rows.
+// knownFrom is the precision of the logarithm of a known parameter: that of some ten rows of studentt.
 const knownFrom = 4
 
 // learnParameter lets the learner of belief k absorb a row, the update of whose belief was r, and

@@ -658,7 +658,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		c.logZ += logZ
 		if s.responses != nil {
 			if p.linear && c.learning == nil {
-				logZ = s.fixedLikelihood().Moments(o, r.m, r.v).LogZ - o.Weight*unit
+				logZ = s.likelihoodInUnit(k).Moments(o, r.m, r.v).LogZ - o.Weight*unit
 			}
 			c.score += logZ
 		}
@@ -701,6 +701,18 @@ func (s *State) fixedLikelihood() lik.Likelihood {
 		return s.units.y.lik
 	}
 	return s.plan.Model.Lik
+}
+
+// likelihoodInUnit is what belief k has of the likelihood so far, for responses in their unit.
+func (s *State) likelihoodInUnit(k int) lik.Likelihood {
+	b := &s.bank[k]
+	if b.learning != nil {
+		return b.learning.Learning
+	}
+	if l := b.learner(); l != nil {
+		return l
+	}
+	return s.fixedLikelihood()
 }
 
 // room is the member's memory for a row, or one if it has none.
@@ -773,24 +785,14 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 		}
 		s.responses.add(y, &p.answers)
 		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
-			l := s.fixedLikelihood()
-			if c := s.bank[0].learning; c != nil {
-				l = c.Learning
-			} else if c := s.bank[0].learner(); c != nil {
-				l = c
-			}
-			s.responses.furthest.meet(l, &p.answers, y, o, s.units.responses(), r.m, r.v)
+			s.responses.furthest.meet(s.likelihoodInUnit(0), &p.answers, y, o, s.units.responses(), r.m, r.v)
 		}
 		switch {
 		case p.Drifts || !p.calibrates:
 		case p.predicts && o.Weight == 1:
 			s.responses.addBinaryRow(o.Y, r.t.LogZ)
 		default:
-			l := p.Model.Lik
-			if c := s.bank[0].learner(); c != nil {
-				l = c
-			}
-			s.responses.addRow(l, o, r.m, r.v)
+			s.responses.addRow(s.likelihoodInUnit(0), o, r.m, r.v)
 		}
 	}
 	if s.fixed != nil && s.responses != nil {
