@@ -75,6 +75,7 @@ var tries = []try{
 	sqlTry("a response in thousands, Laplace", right, "gaussian", "bglm_laplace(y, "+people+", {family: 'gaussian'})", people, thousands),
 	sqlTry("a response in thousands, EP", "", "gaussian", "bglm_ep(y, "+people+", {family: 'gaussian'})", people, thousands),
 	sqlTry("a response in thousands, Student's t", "", "gaussian", "bglm_fit(y, "+people+", {family: 'studentt'})", people, thousands),
+	sqlTry("a response in thousands, outliers, Student's t, one pass", right, "gaussian", "bglm_adf(y, "+people+", {family: 'studentt'} ORDER BY i)", people, thousands, outliers),
 	sqlTry("a response in billionths", right, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'})", people, "SELECT * REPLACE (1e-9 * y AS y, 1e-9 * eta AS eta) FROM rows"),
 	sqlTry("counts", right, "poisson", "bglm_fit(y, "+people+", {family: 'poisson'})", people),
 	sqlTry("counts, one pass", right, "poisson", "bglm_adf(y, "+people+", {family: 'poisson'} ORDER BY i)", people),
@@ -99,6 +100,8 @@ const (
 	list = "list_concat([u, v], [(g = 'l' || k)::INT::DOUBLE FOR k IN range(9)])"
 	// thousands is a response in thousands.
 	thousands = "SELECT * REPLACE (54000 + 8000 * y AS y, 54000 + 8000 * eta AS eta) FROM rows"
+	// outliers moves one in forty of the rows learnt far away.
+	outliers = "SELECT * REPLACE (CASE WHEN i % 40 = 3 AND i <= 2000 THEN y + 1e6 ELSE y END AS y) FROM rows"
 	// overdispersed doubles every other count and drops the rest.
 	overdispersed = "SELECT * REPLACE (CASE WHEN hash(i) % 2 = 0 THEN 2 * y ELSE 0 END AS y) FROM rows"
 )
