@@ -19,7 +19,8 @@ type Learner interface {
 	Learn(o Obs, t Tilted, m, v float64)
 	// Follow returns the λ by which a filter multiplies what earlier rows have added to its
 	// precision, so that they weigh as much as later ones: 1 if the parameter has changed by less
-	// than the factor least since, or if that precision is not proportional to a power of it.
+	// than the factor least since, or by a small part of its own deviation, or if that precision is
+	// not proportional to a power of it.
 	Follow(least float64) (lambda float64)
 	// Recast converts the parameter to responses in another unit, of ratio times the numbers.
 	Recast(ratio float64)
@@ -98,6 +99,10 @@ const (
 	mostUp     = math.E
 )
 
+// followed is the change of D in its own standard deviations that beliefs follow: a smaller one is
+// likely to be reversed by the rows that come.
+const followed = 1.0 / 3
+
 // mostRaised limits by how much the precision of rows is raised, on average. What is approximate in
 // the beliefs is raised, too: without a limit, few rows absorbed under a D a hundred times too large
 // displaced the means by several of their standard deviations.
@@ -132,6 +137,7 @@ func (s *spread) learn(w, g, r, each float64) {
 // Follow implements Learner.
 func (s *spread) Follow(least float64) (lambda float64) {
 	lambda = s.believed / s.d
+	least = max(least, 1+followed/math.Sqrt(s.LogPrecision()))
 	if lambda < least && lambda > 1/least {
 		return 1
 	}
