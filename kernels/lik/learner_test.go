@@ -115,6 +115,22 @@ func rowsOf(l Likelihood, n int, seed uint64) (ys, ms []float64) {
 	return ys, ms
 }
 
+// mostLikely returns where at, of a logarithm, is largest, within 1 of near, and its standard
+// deviation by the curvature there.
+func mostLikely(at func(log float64) float64, near float64) (log, sd float64) {
+	lo, hi := near-1, near+1
+	for hi-lo > 1e-5 {
+		a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
+		if at(a) < at(b) {
+			lo = a
+		} else {
+			hi = b
+		}
+	}
+	const h = 0.01
+	return lo, h / math.Sqrt(2*at(lo)-at(lo+h)-at(lo-h))
+}
+
 // From any start, D comes to its most likely value within a quarter of its deviation, which is that of
 // the curvature there. Beliefs that follow are raised by no more than its change.
 func TestLearnerMostLikely(t *testing.T) {
@@ -137,17 +153,7 @@ func TestLearnerMostLikely(t *testing.T) {
 					}
 					return sum
 				}
-				lo, hi := math.Log(d)-1, math.Log(d)+1
-				for hi-lo > 1e-5 {
-					a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
-					if at(a) < at(b) {
-						lo = a
-					} else {
-						hi = b
-					}
-				}
-				const h = 0.01
-				sd := h / math.Sqrt(2*at(lo)-at(lo+h)-at(lo-h))
+				lo, sd := mostLikely(at, math.Log(d))
 				// The start counts as much as rows of information FirstShape with such a D, and a little more
 				// while the shape is small: the least score of gamma is 0.9 of its information there.
 				start := 1.2 * math.Max(begin/s.d-1, 0) * FirstShape / s.info / sd

@@ -51,17 +51,7 @@ func TestOverdispersionFarFromStart(t *testing.T) {
 				}
 				return sum
 			}
-			lo, hi := math.Log(r)-1, math.Log(r)+1
-			for hi-lo > 1e-5 {
-				a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
-				if at(a) < at(b) {
-					lo = a
-				} else {
-					hi = b
-				}
-			}
-			const h = 0.01
-			sd := h / math.Sqrt(2*at(lo)-at(lo+h)-at(lo-h))
+			lo, sd := mostLikely(at, math.Log(r))
 			if off := (d.logSize - lo) / sd; math.Abs(off) > 0.25 {
 				t.Errorf("size %v from %v: %.4g, by maximum likelihood %.4g: off by %.2g deviations", r, start, d.Size(), math.Exp(lo), off)
 			}
