@@ -204,7 +204,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, &argument.Error{Name: "prior_variance", Found: "'auto'", Why: m.whyNot(front, "learns it with covariance 'arrowhead' and an intercept where no other prior is given, weights do not drift, "+
 			"responses have no unit (of gaussian and studentt they do) and the fit that is continued, if any, has learnt it")}
 	}
-	if o := &s.Options; m.Streams && o.AutoDispersion && lik.LearnsDispersion(s.Lik) && !o.Standardize {
+	if o := &s.Options; m.Streams && !front && o.AutoDispersion && lik.LearnsDispersion(s.Lik) && !o.Standardize {
 		return nil, &argument.Error{Name: "dispersion", Found: "'auto'", Why: m.whyNot(front, "learns it in the unit of the responses, which they have if numbers are standardised")}
 	}
 	if err := m.checkIdle(s); err != nil {
