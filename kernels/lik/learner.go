@@ -114,10 +114,12 @@ func newSpread(d float64, rows, each, lo, hi float64) spread {
 	return s
 }
 
-// learn absorbs a row of weight w with the score g; each is i. A row of a weight above 1 has the
-// information of rows that were predicted by each other, but for one.
+// learn absorbs a row of weight w whose score as a row of weight 1 is g; each is i. It teaches as w
+// rows that were each predicted on their own: by each other, equal rows that nobody foresaw would say
+// that D is 0.
 func (s *spread) learn(w, g, r, each float64) {
-	info := each * (max(w-1, 0) + min(w, 1)/((1+r)*(1+r)))
+	g *= w
+	info := w * each / ((1 + r) * (1 + r))
 	if !(w > 0) || !special.Finite(g) || !special.Finite(info) {
 		return
 	}
@@ -201,7 +203,7 @@ func (s *spread) note(name string, value float64) string {
 
 // gammaLearner learns D = 1/shape. With u = log y - s the score in the shape k is that of k (log k -
 // ψ(k) - E[e^u - 1 - u]), and both moments of the tilted distribution follow from its first ones:
-// α = wk E[e^u - 1].
+// α = k E[e^u - 1].
 type gammaLearner struct {
 	gamma
 	spread
@@ -235,16 +237,25 @@ func (l gamma) gap() float64 {
 	return k * (math.Log(k) - mathext.Digamma(k))
 }
 
-// score is that in log D of a row with these moments. α is the slope in s, not in u.
-func (l *gammaLearner) score(o Obs, t Tilted, m, v float64) float64 {
-	u := math.Log(o.Y) - m - v*t.Alpha
-	return t.Alpha - o.Weight*(l.shape*u+l.gap())
+// score is that in log D of response y with these moments. α is the slope in s, not in u.
+func (l *gammaLearner) score(y float64, t Tilted, m, v float64) float64 {
+	u := math.Log(y) - m - v*t.Alpha
+	return t.Alpha - l.shape*u - l.gap()
 }
 
 // Learn implements Learner.
 func (l *gammaLearner) Learn(o Obs, t Tilted, m, v float64) {
-	l.learn(o.Weight, l.score(o, t, m, v), v*o.Weight*l.shape, l.information())
+	l.learn(o.Weight, l.score(o.Y, once(l, o, t, m, v), m, v), v*l.shape, l.information())
 	l.refresh()
+}
+
+// once returns the moments of the row of o, which are t, with weight 1.
+func once(l Likelihood, o Obs, t Tilted, m, v float64) Tilted {
+	if o.Weight == 1 || !(o.Weight > 0) {
+		return t
+	}
+	o.Weight = 1
+	return l.Moments(o, m, v)
 }
 
 func (l *gammaLearner) refresh() { l.at(-math.Log(l.d)) }
@@ -287,8 +298,8 @@ func (l *gammaLearner) CloneLearner() Learner { c := *l; return &c }
 func (l *gammaLearner) Note() string { return l.note("shape", l.shape) }
 
 // studentLearner learns the dispersion D. A scale family has log Z(e, v, D), e = y - m, whose slopes
-// are bound by e ∂/∂e + 2v ∂/∂v + 2D ∂/∂D = -w, and ∂/∂v is half of α² - β, so that the score in
-// log D is (eα - w - v (α² - β))/2.
+// are bound by e ∂/∂e + 2v ∂/∂v + 2D ∂/∂D = -1, and ∂/∂v is half of α² - β, so that the score in
+// log D is (eα - 1 - v (α² - β))/2.
 type studentLearner struct {
 	studentT
 	spread
@@ -304,14 +315,14 @@ func (l studentT) learner(rows int64) Learner {
 // each is the information of a row about log D.
 func (l studentT) each() float64 { return 0.5 * l.dof / (l.dof + 3) }
 
-// score is that in log D of a row with these moments.
-func (l *studentLearner) score(o Obs, t Tilted, m, v float64) float64 {
-	return 0.5 * ((o.Y-m)*t.Alpha - o.Weight - v*(t.Alpha*t.Alpha-t.Beta))
+// score is that in log D of response y with these moments.
+func (l *studentLearner) score(y float64, t Tilted, m, v float64) float64 {
+	return 0.5 * ((y-m)*t.Alpha - 1 - v*(t.Alpha*t.Alpha-t.Beta))
 }
 
 // Learn implements Learner.
 func (l *studentLearner) Learn(o Obs, t Tilted, m, v float64) {
-	l.learn(o.Weight, l.score(o, t, m, v), v*o.Weight*l.Information(), l.each())
+	l.learn(o.Weight, l.score(o.Y, once(l, o, t, m, v), m, v), v*l.Information(), l.each())
 	l.refresh()
 }
 

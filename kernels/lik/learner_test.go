@@ -46,19 +46,17 @@ func TestLearnerScore(t *testing.T) {
 	for family, with := range learners {
 		for _, d := range []float64{0.003, 0.4, 2} {
 			for _, c := range [][2]float64{{0.3, 0}, {-0.2, 0.01}, {0.1, 0.25}, {0.5, 4}} {
-				for _, w := range []float64{1, 3} {
-					for _, y := range []float64{0.7, 1.3, 2.9} {
-						m, v := c[0], c[1]
-						o := Obs{Y: y, Weight: w, Trials: 1}
-						const h = 1e-3
-						want := (with(t, d*math.Exp(h)).Moments(o, m, v).LogZ - with(t, d*math.Exp(-h)).Moments(o, m, v).LogZ) / (2 * h)
-						g, _ := spreadOf(t, with(t, d), 0)
-						got := g.(interface {
-							score(o Obs, t Tilted, m, v float64) float64
-						}).score(o, g.Moments(o, m, v), m, v)
-						// The difference has an error of h²/6 third derivatives, and of 1e-9/h of log Z.
-						kerneltest.Close(t, family, got, want, kerneltest.Tol{Rel: 1e-5, Abs: 2e-6})
-					}
+				for _, y := range []float64{0.7, 1.3, 2.9} {
+					m, v := c[0], c[1]
+					o := Obs{Y: y, Weight: 1, Trials: 1}
+					const h = 1e-3
+					want := (with(t, d*math.Exp(h)).Moments(o, m, v).LogZ - with(t, d*math.Exp(-h)).Moments(o, m, v).LogZ) / (2 * h)
+					g, _ := spreadOf(t, with(t, d), 0)
+					got := g.(interface {
+						score(y float64, t Tilted, m, v float64) float64
+					}).score(y, g.Moments(o, m, v), m, v)
+					// The difference has an error of h²/6 third derivatives, and of 1e-9/h of log Z.
+					kerneltest.Close(t, family, got, want, kerneltest.Tol{Rel: 1e-5, Abs: 2e-6})
 				}
 			}
 		}
@@ -100,6 +98,25 @@ func TestLearnerInformation(t *testing.T) {
 			// A row of information i leaves that of the rows before as it is, up to the change of D, on
 			// which that of gamma depends.
 			kerneltest.Close(t, family+" information", each, square, kerneltest.Tol{Rel: 1e-5})
+		}
+	}
+}
+
+// A row of weight 3 teaches what three rows do that were each predicted as it was, one of weight 1/2
+// half of a row.
+func TestLearnerWeights(t *testing.T) {
+	for family, with := range learners {
+		for _, w := range []float64{3, 0.5} {
+			l := with(t, 0.4)
+			heavy, a := spreadOf(t, l, 1e6)
+			one, b := spreadOf(t, l, 1e6)
+			o := Obs{Y: 1.9, Weight: w}
+			heavy.Learn(o, heavy.Moments(o, 0.3, 0.7), 0.3, 0.7)
+			o.Weight = 1
+			one.Learn(o, one.Moments(o, 0.3, 0.7), 0.3, 0.7)
+			// Of so many rows a step is as good as its slope: the digits of the change remain.
+			kerneltest.Close(t, family+" change", (a.d-0.4)/w, b.d-0.4, kerneltest.Tol{Rel: 1e-5})
+			kerneltest.Close(t, family+" rows", a.rows-1e6, w, kerneltest.Tol{Rel: 1e-9})
 		}
 	}
 }
