@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/mathext"
-
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -211,41 +209,22 @@ type gammaLearner struct {
 }
 
 func (l gamma) learner(rows int64) Learner {
-	each := l.information()
-	return &gammaLearner{l, newSpread(1/l.shape, float64(rows), each, 1/mostSize, 1/MinShape), math.Log(l.shape)}
-}
-
-// largeShape is the shape from which series in 1/shape replace differences that lose their digits:
-// both have an error below 1e-9 there.
-const largeShape = 100
-
-// information is that of a row about log k, k² ψ'(k) - k: 1 at 0, falling to 1/2.
-func (l gamma) information() float64 {
-	k := l.shape
-	if k > largeShape {
-		return 0.5 + (1/6.0-1/(30*k*k))/k
-	}
-	return k * (k*mathext.Zeta(2, k) - 1)
-}
-
-// gap is k (log k - ψ(k)): 1 at 0, falling to 1/2.
-func (l gamma) gap() float64 {
-	k := l.shape
-	if k > largeShape {
-		return 0.5 + (1/12.0-1/(120*k*k))/k
-	}
-	return k * (math.Log(k) - mathext.Digamma(k))
+	_, fall := gammaGap(l.shape)
+	return &gammaLearner{l, newSpread(1/l.shape, float64(rows), l.shape*fall, 1/mostSize, 1/MinShape), math.Log(l.shape)}
 }
 
 // score is that in log D of response y with these moments. α is the slope in s, not in u.
 func (l *gammaLearner) score(y float64, t Tilted, m, v float64) float64 {
 	u := math.Log(y) - m - v*t.Alpha
-	return t.Alpha - l.shape*u - l.gap()
+	gap, _ := gammaGap(l.shape)
+	return t.Alpha - l.shape*u - l.shape*gap
 }
 
-// Learn implements Learner.
+// Learn implements Learner. A row has the information k² ψ'(k) - k about log k: 1 at 0, falling to
+// 1/2.
 func (l *gammaLearner) Learn(o Obs, t Tilted, m, v float64) {
-	l.learn(o.Weight, l.score(o.Y, once(l, o, t, m, v), m, v), v*l.shape, l.information())
+	_, fall := gammaGap(l.shape)
+	l.learn(o.Weight, l.score(o.Y, once(l, o, t, m, v), m, v), v*l.shape, l.shape*fall)
 	l.refresh()
 }
 
