@@ -81,6 +81,8 @@ var tries = []try{
 	sqlTry("counts, one pass", right, "poisson", "bglm_adf(y, "+people+", {family: 'poisson'} ORDER BY i)", people),
 	sqlTry("overdispersed counts, drift learnt", "", "poisson", "bglm_adf(y, "+people+", {family: 'poisson', process_noise: 'auto'} ORDER BY i)", people, overdispersed),
 	sqlTry("overdispersed counts, negbinomial, drift learnt", "", "poisson", "bglm_adf(y, "+people+", {family: 'negbinomial', process_noise: 'auto'} ORDER BY i)", people, overdispersed),
+	sqlTry("an exposure as a number, negbinomial", "", "poisson", "bglm_fit(y, "+shared+", {family: 'negbinomial'})", shared, exposed),
+	sqlTry("an exposure as a number, negbinomial, one pass", "", "poisson", "bglm_adf(y, "+shared+", {family: 'negbinomial'} ORDER BY i)", shared, exposed),
 	{"3,000 words in a list", "`bglm_laplace(y, x)`", right, manyWords("bglm_laplace(y, x)")},
 	{"3,000 words, prior variance learnt", "`bglm_laplace(y, x, {prior_variance: 'auto'})`", right, manyWords("bglm_laplace(y, x, {prior_variance: 'auto'})")},
 	{"3,000 words, bglm_fit", "`bglm_fit(y, x)`", right, manyWords("bglm_fit(y, x)")},
@@ -102,6 +104,10 @@ const (
 	thousands = "SELECT * REPLACE (54000 + 8000 * y AS y, 54000 + 8000 * eta AS eta) FROM rows"
 	// outliers moves one in forty of the rows learnt far away.
 	outliers = "SELECT * REPLACE (CASE WHEN i % 40 = 3 AND i <= 2000 THEN y + 1e6 ELSE y END AS y) FROM rows"
+	// exposed multiplies the counts by a whole number, of which a few are very large.
+	exposed = "SELECT * REPLACE (e * y AS y, eta + ln(e) AS eta) FROM (SELECT *, ceil(exp(1.5 * sqrt(-2 * ln((hash(i, 5) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 6) % 10000) / 10000))) AS e FROM rows)"
+	// shared has that number as a column.
+	shared = "{income: income, age: age, city: city, sold: e}"
 	// overdispersed doubles every other count and drops the rest.
 	overdispersed = "SELECT * REPLACE (CASE WHEN hash(i) % 2 = 0 THEN 2 * y ELSE 0 END AS y) FROM rows"
 )

@@ -46,12 +46,12 @@ type Pass struct {
 	counted kernels.ColumnCounts
 	totals  kernels.Totals // Columns are those of counted
 
-	logLik  float64
-	pearson lik.Pearson // at the point
-	at      []float64   // the point, by feature number, for numbers less shift
-	shift   []float64
-	slope   []float64
-	curv    []float64 // packed lower triangle, by feature number
+	logLik float64
+	misfit lik.Misfit // at the point
+	at     []float64  // the point, by feature number, for numbers less shift
+	shift  []float64
+	slope  []float64
+	curv   []float64 // packed lower triangle, by feature number
 
 	entries int64     // of all rows
 	bend    []float64 // if a prior is learnt: Σ q x dW/dη, with q the variances of the predictor under cov
@@ -65,8 +65,8 @@ type Pass struct {
 	shifted int                // number of features with a shift
 	cov     *dense.Matrix      // of Around, in the point's coordinates; nil if there is none
 	third   third
-	many    func(y, weight, s, d1, curv []float64) float64             // lik.Many
-	excess  func(sum *lik.Pearson, o lik.Obs, s, rows, within float64) // lik.PearsonOf
+	many    func(y, weight, s, d1, curv []float64) float64 // lik.Many
+	depart  func(sum *lik.Misfit, o lik.Obs, s float64)    // lik.MisfitOf
 	work    passWork
 }
 
@@ -115,7 +115,7 @@ func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
 		return nil, err
 	}
 	s = &Pass{head: headOf(m), model: m, weights: map[string]float64{}, around: startOf(m.Around), third: thirdOf(m.Lik)}
-	s.many, s.excess = lik.Many(m.Lik), lik.PearsonOf(m.Lik)
+	s.many, s.depart = lik.Many(m.Lik), lik.MisfitOf(m.Lik)
 	if err := m.Name(&s.dict); err != nil {
 		return nil, err
 	}
@@ -577,7 +577,7 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	s.known += src.known
 	s.rounds += src.rounds
 	s.bare += src.bare
-	s.pearson.Add(src.pearson)
+	s.misfit.Add(src.misfit)
 	s.entries += src.entries
 	tally.Join(&s.totals, &src.totals, ids)
 	return nil

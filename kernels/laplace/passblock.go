@@ -111,10 +111,10 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 // curvature is NaN.
 func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
-	if s.excess != nil {
+	if s.depart != nil {
 		for i, eta := range w.eta {
 			if w.w[i] == w.w[i] {
-				s.excess(&s.pearson, b.Obs(i), eta, 1, 0)
+				s.depart(&s.misfit, b.Obs(i), eta)
 			}
 		}
 	}

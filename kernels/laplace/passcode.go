@@ -10,7 +10,7 @@ import (
 )
 
 // passMark begins an encoded pass; its last byte is the version of the layout.
-const passMark = "bglm pass\x05"
+const passMark = "bglm pass\x06"
 
 var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed on their way")
 
@@ -31,7 +31,7 @@ func (s *Pass) Bytes() []byte {
 	t := &s.totals
 	w.Counts(&s.counted, t)
 	w.Floats(s.logLik)
-	w.Floats(s.pearson.Sums()...)
+	w.Floats(s.misfit.Sums()...)
 	w.Values(t, &s.dict)
 	w.Floats(s.at...)
 	w.Floats(s.shift...)
@@ -61,7 +61,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	t := &s.totals
 	cols := r.Counts(&s.counted, t)
 	s.logLik = r.Float()
-	s.pearson = lik.PearsonOfSums(r.Floats(lik.PearsonSums))
+	s.misfit = lik.MisfitOfSums(r.Floats(lik.MisfitSums))
 	r.Values(t, &s.dict, s.Head, cols, maxPassWeights)
 	p := len(t.Numbers)
 	s.at, s.shift, s.slope, s.curv = r.Floats(p), r.Floats(p), r.Floats(p), r.Floats(p*(p+1)/2)

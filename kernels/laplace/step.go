@@ -102,7 +102,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 		f.AddStatus(s.scaleNote(f, m, &d))
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
-		f.AddStatus(s.pearson.Note(m.Lik, 0))
+		f.AddStatus(s.misfit.Note(m.Lik))
 		if !m.LearnsPrior() {
 			f.AddStatus(f.PriorNote(m))
 		}

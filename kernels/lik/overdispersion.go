@@ -247,31 +247,6 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 	}
 }
 
-// PearsonSums is how many numbers Sums returns.
-const PearsonSums = 7
-
-// Sums returns the numbers of p, from which PearsonOfSums restores it.
-func (p *Pearson) Sums() []float64 {
-	return []float64{p.Squares, p.Weight, p.Several, p.Damped, p.DampedWeight, p.Variance, p.Third}
-}
-
-// PearsonOfSums returns the Pearson whose Sums are s, that of no rows for fewer numbers.
-func PearsonOfSums(s []float64) Pearson {
-	if len(s) < PearsonSums {
-		return Pearson{}
-	}
-	return Pearson{s[0], s[1], s[2], s[3], s[4], s[5], s[6]}
-}
-
-// Add adds those of other rows.
-func (p *Pearson) Add(o Pearson) {
-	s := p.Sums()
-	for i, v := range o.Sums() {
-		s[i] += v
-	}
-	*p = PearsonOfSums(s)
-}
-
 // Note returns OverdispersionNote for the rows, whose mean weights took the given degrees of
 // freedom.
 func (p *Pearson) Note(l Likelihood, taken float64) string {

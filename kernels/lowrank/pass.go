@@ -57,11 +57,11 @@ type Pass struct {
 	height   float64
 
 	// Sums.
-	sketch  *dense.Matrix // Xᵀ X times the directions: p x l
-	slope   []float64     // of the log likelihood at the point, by coordinate
-	gram    *dense.Matrix // minus its curvature
-	logLik  float64
-	pearson lik.Pearson
+	sketch *dense.Matrix // Xᵀ X times the directions: p x l
+	slope  []float64     // of the log likelihood at the point, by coordinate
+	gram   *dense.Matrix // minus its curvature
+	logLik float64
+	misfit lik.Misfit
 
 	model *kernels.Model // nil after decoding: no more rows can be added
 	scale rowScale
@@ -362,7 +362,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		return fmt.Errorf("feature %q is new: the pass before did not meet it; passes take the same rows", s.dict.Name(uint32(known)))
 	}
 	b.Transpose()
-	excess := lik.PearsonOf(s.model.Lik)
+	depart := lik.MisfitOf(s.model.Lik)
 	for i := range n {
 		halt.Check() // a row can take a million products
 		if w.out[i] != w.out[i] {
@@ -377,13 +377,13 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		}
 		eta := base + b.Shift(i)/s.scale.unit + dense.Dot(w.z, s.at)
 		o := b.Obs(i)
-		if excess != nil {
-			excess(&s.pearson, o, eta, 1, 0)
-		}
 		if s.scale.located {
 			o.Y = (o.Y - s.scale.origin) / s.scale.unit
 		} else if s.scale.origin != 0 { // link log
 			o.Y /= math.Exp(s.scale.origin)
+		}
+		if depart != nil {
+			depart(&s.misfit, o, eta)
 		}
 		s.addLikelihood(o, eta)
 	}
@@ -508,7 +508,7 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 		dense.Axpy(1, src.slope, s.slope)
 	}
 	s.logLik += src.logLik
-	s.pearson.Add(src.pearson)
+	s.misfit.Add(src.misfit)
 	tally.Join(&s.totals, &src.totals, ids)
 	return nil
 }

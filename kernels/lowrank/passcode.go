@@ -9,7 +9,7 @@ import (
 )
 
 // PassMark begins an encoded pass; its last byte is the version of the layout.
-const PassMark = "bglm directions\x02"
+const PassMark = "bglm directions\x03"
 
 var errPass = errors.New("the bytes are no pass of lowrank of bglm, or were cut or changed on their way")
 
@@ -25,7 +25,7 @@ func (s *Pass) Bytes() []byte {
 	w.Whole(s.before, int64(s.clamped))
 	w.Bool(s.exact)
 	w.Floats(s.next, s.height, s.logLik)
-	w.Floats(s.pearson.Sums()...)
+	w.Floats(s.misfit.Sums()...)
 	for _, v := range [][]float64{s.singular, s.at, s.u, s.from, s.slope} {
 		w.Whole(int64(len(v)))
 		w.Floats(v...)
@@ -56,7 +56,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	r.Values(&s.totals, &s.dict, s.Head, cols, maxPassNumbers)
 	s.before, s.clamped, s.exact = r.Whole(), int(r.Whole()), r.Bool()
 	s.next, s.height, s.logLik = r.Float(), r.Float(), r.Float()
-	s.pearson = lik.PearsonOfSums(r.Floats(lik.PearsonSums))
+	s.misfit = lik.MisfitOfSums(r.Floats(lik.MisfitSums))
 	for _, to := range []*[]float64{&s.singular, &s.at, &s.u, &s.from, &s.slope} {
 		if n := r.Count(8); n > 0 {
 			*to = r.Floats(n)

@@ -337,7 +337,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 	}
 	f.AddStatus(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
-		f.AddStatus(s.pearson.Note(m.Lik, 0))
+		f.AddStatus(s.misfit.Note(m.Lik))
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
 	}

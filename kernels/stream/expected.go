@@ -43,5 +43,6 @@ func (c *responseSummary) expectedNote(of *likelihoodTraits) string {
 	if !(c.n > first) || !(e.sum > expectedFar*came) {
 		return ""
 	}
-	return fmt.Sprintf("before they came, the last rows, of weight %.4g, were expected to respond %.3g together, and they did %.3g: expected responses grow exponentially with the predictor, and columns with values far from the others (take their logarithms, or an exposure as offset) or weights that few rows determine make them far too large", e.rows, e.sum, e.came)
+	return fmt.Sprintf("before they came, the last rows, of weight %.4g, were expected to respond %.3g together, and they did %.3g: %s",
+		e.rows, e.sum, e.came, lik.OvershootMeaning(" or weights that few rows determine"))
 }
