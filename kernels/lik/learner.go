@@ -66,7 +66,7 @@ func LearnsDispersion(l Likelihood) bool {
 	return ok && l.Traits().Located
 }
 
-// spread learns D, to which the information of rows about their predictor is inversely
+// scale learns D, to which the information of rows about their predictor is inversely
 // proportional: the dispersion of studentt, 1/shape of gamma. A row moves it by
 //
 //	D' = D (1 + g/I),  g = ∂ log Z/∂ log D,  I = FirstShape + Σ i/(1 + r)²
@@ -78,15 +78,15 @@ func LearnsDispersion(l Likelihood) bool {
 //
 // r grows as D falls: earlier rows keep the information that they have under the present D, as if
 // all had had one r.
-type spread struct {
+type scale struct {
 	d, believed float64
-	raised      float64     // the factor by which the precision of the rows, on average, was raised
-	rows, info  float64     // Σw and Σi/(1 + r)²
-	start       spreadStart // what a continued run began with
-	lo, hi      float64     // the range of D
+	raised      float64    // the factor by which the precision of the rows, on average, was raised
+	rows, info  float64    // Σw and Σi/(1 + r)²
+	start       scaleStart // what a continued run began with
+	lo, hi      float64    // the range of D
 }
 
-type spreadStart struct{ believed, rows, info float64 }
+type scaleStart struct{ believed, rows, info float64 }
 
 // The score of a row whose predictor is known is -leastScore times its information or more; one
 // whose predictor is uncertain has less to say against D, too. A row changes D by mostDown or mostUp
@@ -106,16 +106,16 @@ const followed = 1.0 / 3
 // displaced the means by several of their standard deviations.
 const mostRaised = 4
 
-func newSpread(d float64, rows, each, lo, hi float64) spread {
-	s := spread{d: d, believed: d, raised: 1, rows: rows, info: rows * each, lo: lo, hi: hi}
-	s.start = spreadStart{d, s.rows, s.info}
+func newScale(d float64, rows, each, lo, hi float64) scale {
+	s := scale{d: d, believed: d, raised: 1, rows: rows, info: rows * each, lo: lo, hi: hi}
+	s.start = scaleStart{d, s.rows, s.info}
 	return s
 }
 
 // learn absorbs a row of weight w whose score as a row of weight 1 is g; each is i. It teaches as w
 // rows that were each predicted on their own: by each other, equal rows that nobody foresaw would say
 // that D is 0.
-func (s *spread) learn(w, g, r, each float64) {
+func (s *scale) learn(w, g, r, each float64) {
 	g *= w
 	info := w * each / ((1 + r) * (1 + r))
 	if !(w > 0) || !special.Finite(g) || !special.Finite(info) {
@@ -135,7 +135,7 @@ func (s *spread) learn(w, g, r, each float64) {
 }
 
 // Follow implements Learner.
-func (s *spread) Follow(least float64) (lambda float64) {
+func (s *scale) Follow(least float64) (lambda float64) {
 	lambda = s.believed / s.d
 	least = max(least, 1+followed/math.Sqrt(s.LogPrecision()))
 	if lambda < least && lambda > 1/least {
@@ -148,10 +148,10 @@ func (s *spread) Follow(least float64) (lambda float64) {
 }
 
 // LogPrecision implements Learner.
-func (s *spread) LogPrecision() float64 { return FirstShape + s.info }
+func (s *scale) LogPrecision() float64 { return FirstShape + s.info }
 
 // kept is Kept with D.
-func (s *spread) kept() KeptLearner {
+func (s *scale) kept() KeptLearner {
 	k := KeptLearner{At: s.d, Info: s.info}
 	if s.believed != s.d || s.raised != 1 {
 		k.Believed, k.Raised = s.believed, s.raised
@@ -160,7 +160,7 @@ func (s *spread) kept() KeptLearner {
 }
 
 // restore is Restore with D.
-func (s *spread) restore(k KeptLearner, rows float64) {
+func (s *scale) restore(k KeptLearner, rows float64) {
 	s.d = k.At
 	s.lo, s.hi = min(s.lo, s.d), max(s.hi, s.d) // in a unit that may have changed
 	s.believed, s.raised, s.info, s.rows = s.d, 1, k.Info, rows
@@ -170,10 +170,10 @@ func (s *spread) restore(k KeptLearner, rows float64) {
 	if k.Raised > 0 {
 		s.raised = k.Raised
 	}
-	s.start = spreadStart{s.believed, s.rows, s.info}
+	s.start = scaleStart{s.believed, s.rows, s.info}
 }
 
-func (s *spread) merge(o *spread) (lambda [3]float64) {
+func (s *scale) merge(o *scale) (lambda [3]float64) {
 	own, other, from := s.believed, o.believed, s.start.believed
 	switch {
 	case o.rows == o.start.rows:
@@ -192,7 +192,7 @@ func (s *spread) merge(o *spread) (lambda [3]float64) {
 	return [3]float64{own / s.believed, other / s.believed, from / s.believed}
 }
 
-func (s *spread) note(name string, value float64) string {
+func (s *scale) note(name string, value float64) string {
 	if s.d <= 2*s.lo || s.d >= s.hi/2 {
 		return fmt.Sprintf("%s %.3g is at the edge of its range", name, value)
 	}
@@ -204,13 +204,13 @@ func (s *spread) note(name string, value float64) string {
 // α = k E[e^u - 1].
 type gammaLearner struct {
 	gamma
-	spread
+	scale
 	logShape float64
 }
 
 func (l gamma) learner(rows int64) Learner {
 	_, fall := gammaGap(l.shape)
-	return &gammaLearner{l, newSpread(1/l.shape, float64(rows), l.shape*fall, 1/mostSize, 1/MinShape), math.Log(l.shape)}
+	return &gammaLearner{l, newScale(1/l.shape, float64(rows), l.shape*fall, 1/mostSize, 1/MinShape), math.Log(l.shape)}
 }
 
 // score is that in log D of response y with these moments. α is the slope in s, not in u.
@@ -262,7 +262,7 @@ func (l *gammaLearner) Restore(k KeptLearner, rows float64) {
 
 // Merge implements Learner.
 func (l *gammaLearner) Merge(o Learner) [3]float64 {
-	lambda := l.merge(&o.(*gammaLearner).spread)
+	lambda := l.merge(&o.(*gammaLearner).scale)
 	l.refresh()
 	return lambda
 }
@@ -281,14 +281,14 @@ func (l *gammaLearner) Note() string { return l.note("shape", l.shape) }
 // log D is (eα - 1 - v (α² - β))/2.
 type studentLearner struct {
 	studentT
-	spread
+	scale
 }
 
 // mostDispersion and its inverse are the range of a dispersion in the first unit of the responses.
 const mostDispersion = 1e16
 
 func (l studentT) learner(rows int64) Learner {
-	return &studentLearner{l, newSpread(l.dispersion, float64(rows), l.each(), 1/mostDispersion, mostDispersion)}
+	return &studentLearner{l, newScale(l.dispersion, float64(rows), l.each(), 1/mostDispersion, mostDispersion)}
 }
 
 // each is the information of a row about log D.
@@ -318,7 +318,7 @@ func (l *studentLearner) Restore(k KeptLearner, rows float64) {
 
 // Merge implements Learner.
 func (l *studentLearner) Merge(o Learner) [3]float64 {
-	lambda := l.merge(&o.(*studentLearner).spread)
+	lambda := l.merge(&o.(*studentLearner).scale)
 	l.refresh()
 	return lambda
 }

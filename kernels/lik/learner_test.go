@@ -25,7 +25,7 @@ func made(t *testing.T, family string, p Params) Likelihood {
 	return l
 }
 
-func spreadOf(t *testing.T, l Likelihood, n int64) (Learner, *spread) {
+func scaleOf(t *testing.T, l Likelihood, n int64) (Learner, *scale) {
 	t.Helper()
 	g, err := NewLearner(l, n)
 	if err != nil {
@@ -33,9 +33,9 @@ func spreadOf(t *testing.T, l Likelihood, n int64) (Learner, *spread) {
 	}
 	switch g := g.(type) {
 	case *gammaLearner:
-		return g, &g.spread
+		return g, &g.scale
 	case *studentLearner:
-		return g, &g.spread
+		return g, &g.scale
 	}
 	t.Fatalf("%T", g)
 	return nil, nil
@@ -51,7 +51,7 @@ func TestLearnerScore(t *testing.T) {
 					o := Obs{Y: y, Weight: 1, Trials: 1}
 					const h = 1e-3
 					want := (with(t, d*math.Exp(h)).Moments(o, m, v).LogZ - with(t, d*math.Exp(-h)).Moments(o, m, v).LogZ) / (2 * h)
-					g, _ := spreadOf(t, with(t, d), 0)
+					g, _ := scaleOf(t, with(t, d), 0)
 					got := g.(interface {
 						score(y float64, t Tilted, m, v float64) float64
 					}).score(y, g.Moments(o, m, v), m, v)
@@ -68,7 +68,7 @@ func TestLearnerInformation(t *testing.T) {
 	for family, with := range learners {
 		for _, d := range []float64{0.002, 0.009, 0.011, 0.3, 1, 5} {
 			l := with(t, d)
-			g, s := spreadOf(t, l, 0)
+			g, s := scaleOf(t, l, 0)
 			g.Learn(Obs{Y: 1, Weight: 1}, l.Moments(Obs{Y: 1, Weight: 1}, 0, 0), 0, 0)
 			each := s.info
 			// Over x = log y for gamma, y = √D sinh(x) for studentt: both have tails of exp(-|x|) or less.
@@ -108,8 +108,8 @@ func TestLearnerWeights(t *testing.T) {
 	for family, with := range learners {
 		for _, w := range []float64{3, 0.5} {
 			l := with(t, 0.4)
-			heavy, a := spreadOf(t, l, 1e6)
-			one, b := spreadOf(t, l, 1e6)
+			heavy, a := scaleOf(t, l, 1e6)
+			one, b := scaleOf(t, l, 1e6)
 			o := Obs{Y: 1.9, Weight: w}
 			heavy.Learn(o, heavy.Moments(o, 0.3, 0.7), 0.3, 0.7)
 			o.Weight = 1
@@ -155,7 +155,7 @@ func TestLearnerMostLikely(t *testing.T) {
 		for _, d := range []float64{0.01, 0.3, 3} {
 			for _, begin := range []float64{0.1, 1} {
 				ys, ms := rowsOf(with(t, d), 3000, 11)
-				g, s := spreadOf(t, with(t, begin), 0)
+				g, s := scaleOf(t, with(t, begin), 0)
 				scale := 1.0
 				for i, y := range ys {
 					o := Obs{Y: y, Weight: 1}
@@ -190,7 +190,7 @@ func TestLearnerMostLikely(t *testing.T) {
 // later again as others come.
 func TestLearnerRaisesLittle(t *testing.T) {
 	l := learners["studentt"](t, 1)
-	g, _ := spreadOf(t, l, 0)
+	g, _ := scaleOf(t, l, 0)
 	at, raised := 0.0, 1.0
 	for i := range 40 {
 		o := Obs{Y: 1e-3 * float64(i%3-1), Weight: 1}
@@ -218,13 +218,13 @@ func TestLearnerContinues(t *testing.T) {
 				g.Follow(1.05)
 			}
 		}
-		whole, of := spreadOf(t, with(t, 1), 0)
+		whole, of := scaleOf(t, with(t, 1), 0)
 		learn(whole, 0, 400, 1)
 
-		half, _ := spreadOf(t, with(t, 1), 0)
+		half, _ := scaleOf(t, with(t, 1), 0)
 		learn(half, 0, 150, 1)
 		kept, rows := half.Kept()
-		rest, of2 := spreadOf(t, with(t, 1), 0)
+		rest, of2 := scaleOf(t, with(t, 1), 0)
 		rest.Restore(kept, rows)
 		other := half.CloneLearner()
 		learn(rest, 150, 400, 1)
@@ -232,7 +232,7 @@ func TestLearnerContinues(t *testing.T) {
 		kerneltest.Close(t, family+" continued believed", of2.believed, of.believed, kerneltest.Tol{Rel: 1e-12})
 		kerneltest.Close(t, family+" continued raised", of2.raised, of.raised, kerneltest.Tol{Rel: 1e-12})
 
-		part, begun := spreadOf(t, with(t, 1), 0)
+		part, begun := scaleOf(t, with(t, 1), 0)
 		learn(part, 150, 400, 1)
 		before := begun.believed
 		was := other.(interface{ kept() KeptLearner }).kept()
@@ -240,12 +240,12 @@ func TestLearnerContinues(t *testing.T) {
 			was.Believed = was.At
 		}
 		lambda := other.Merge(part)
-		var merged *spread
+		var merged *scale
 		switch o := other.(type) {
 		case *gammaLearner:
-			merged = &o.spread
+			merged = &o.scale
 		case *studentLearner:
-			merged = &o.spread
+			merged = &o.scale
 		}
 		if off := math.Abs(math.Log(merged.d/of.d)) * math.Sqrt(of.LogPrecision()); off > 0.3 {
 			t.Errorf("%s merged: %v, in one run %v: %.2g deviations", family, merged.d, of.d, off)
@@ -256,7 +256,7 @@ func TestLearnerContinues(t *testing.T) {
 		kerneltest.Close(t, family+" scale of the second part", lambda[1], before/merged.d, kerneltest.Tol{Rel: 1e-12})
 		kerneltest.Close(t, family+" scale of the start", lambda[2], 1/merged.d, kerneltest.Tol{Rel: 1e-12})
 
-		cast, in := spreadOf(t, with(t, 1), 0)
+		cast, in := scaleOf(t, with(t, 1), 0)
 		learn(cast, 0, 150, 1)
 		cast.Recast(7)
 		learn(cast, 150, 400, 7)

@@ -6,13 +6,13 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// spread is what one belief predicted of the counts before they came.
+// countScore is what one belief predicted of the counts before they came.
 //
 // With automatic process noise it decides between the rates. Weights that may drift fast enough
 // explain any overdispersed counts one by one; beliefs then follow the noise, and expected counts
 // grow without bound. So the beliefs compete by score, the log probability of the counts under the
 // overdispersion that each belief has met: drift has to predict better than that.
-type spread struct {
+type countScore struct {
 	*lik.Overdispersion
 	sized *lik.Sized // whose Overdispersion it is; nil: the shape is not learnt
 	score float64
@@ -20,23 +20,23 @@ type spread struct {
 	wide  int64 // rows after the first ones (first) whose predictor had a standard deviation above widest
 }
 
-// newSpread returns nil for families other than counts and, if nothing is learnt or chosen, for
+// newCountScore returns nil for families other than counts and, if nothing is learnt or chosen, for
 // those with overdispersion of their own. l is the member's learner.
-func (p *Plan) newSpread(l *learner) *spread {
+func (p *Plan) newCountScore(l *learner) *countScore {
 	t := p.Model.Lik.Traits()
 	if l != nil {
 		if sized, ok := l.Learner.(*lik.Sized); ok {
-			return &spread{Overdispersion: sized.Spread, sized: sized}
+			return &countScore{Overdispersion: sized.Spread, sized: sized}
 		}
 	}
 	if l != nil || !lik.Overdisperses(p.Model.Lik) || len(p.Rates) == 1 && !t.Equidispersed {
 		return nil
 	}
-	return &spread{Overdispersion: lik.NewOverdispersion(0, 0)}
+	return &countScore{Overdispersion: lik.NewOverdispersion(0, 0)}
 }
 
 // clone returns a copy for a member whose learner is l.
-func (c *spread) clone(l *learner) *spread {
+func (c *countScore) clone(l *learner) *countScore {
 	if c == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c *spread) clone(l *learner) *spread {
 
 // learn absorbs a row whose predictor was N(m, v) before it came, and had the log density logZ;
 // choosing reports whether beliefs compete.
-func (c *spread) learn(o lik.Obs, m, v, logZ float64, choosing bool) {
+func (c *countScore) learn(o lik.Obs, m, v, logZ float64, choosing bool) {
 	if c.rows++; c.rows > first && v > widest*widest {
 		c.wide++
 	}
@@ -66,7 +66,7 @@ func (c *spread) learn(o lik.Obs, m, v, logZ float64, choosing bool) {
 	}
 }
 
-func (c *spread) merge(o *spread) {
+func (c *countScore) merge(o *countScore) {
 	c.score += o.score
 	c.rows += o.rows
 	c.wide += o.wide
@@ -83,7 +83,7 @@ const (
 )
 
 // note returns the status sentence, or "".
-func (c *spread) note(l lik.Likelihood) string {
+func (c *countScore) note(l lik.Likelihood) string {
 	if c.wide > 0 {
 		return fmt.Sprintf("%d rows had a linear predictor of standard deviation above %d: their expected counts are capped at two of them above the median", c.wide, widest)
 	}

@@ -9,8 +9,8 @@ import (
 
 // scored is what a member learns from its rows besides its weights and the noise of gaussian ones.
 type scored struct {
-	learner *learner // of a parameter learnt by scores; nil for none
-	counts  *spread  // nil for families other than counts
+	learner *learner    // of a parameter learnt by scores; nil for none
+	counts  *countScore // nil for families other than counts
 }
 
 // newScored returns nil if a member learns nothing of that kind.
@@ -19,7 +19,7 @@ func (p *Plan) newScored() (*scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := p.newSpread(l)
+	c := p.newCountScore(l)
 	if l == nil && c == nil {
 		return nil, nil
 	}
@@ -41,7 +41,7 @@ func (b *member) learner() *learner {
 	return b.scored.learner
 }
 
-func (b *member) counts() *spread {
+func (b *member) counts() *countScore {
 	if b.scored == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@
 // Model.NoiseGrid, over one dictionary and one reading of the rows, and beyond the grid's edges
 // while those are clearly the best (extend). The answer is the filter of the largest log evidence,
 // the innovation likelihood of its rate; for counts, the one that predicts best with the
-// overdispersion it has met (spread). All filters are merged and cloned, none is dropped, so that
+// overdispersion it has met (countScore). All filters are merged and cloned, none is dropped, so that
 // the choice depends on the rows alone. A run continued from a fit starts all of them from its
 // beliefs. Cost: the bank's size (10 and more) times that of one filter.
 package stream
