@@ -357,16 +357,20 @@ func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
 	if !learns && (m.Start == nil || m.Lik.Traits().Located) { // its variances are in a unit of the responses
 		return m
 	}
-	own := *m
-	own.PriorBy = slices.Clone(m.PriorBy)
+	variance, by := m.Prior.Variance, slices.Clip(m.PriorBy)
 	if learns {
-		own.Prior.Variance = f.Prior.Variance
+		variance = f.Prior.Variance
 	}
 	for _, c := range f.Columns {
-		if c.Kind == kernels.LevelsColumn && c.Variance > 0 && c.Variance != own.Prior.Variance && own.PriorBy.Of(c.Name) == nil {
-			own.PriorBy = append(own.PriorBy, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
+		if c.Kind == kernels.LevelsColumn && c.Variance > 0 && c.Variance != variance && by.Of(c.Name) == nil {
+			by = append(by, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
 		}
 	}
+	if variance == m.Prior.Variance && len(by) == len(m.PriorBy) {
+		return m // without a copy: there are many small groups
+	}
+	own := *m
+	own.Prior.Variance, own.PriorBy = variance, by
 	return &own
 }
 
