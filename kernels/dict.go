@@ -656,6 +656,16 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 		}
 		return all
 	}
+	if len(ts) <= fewLookups && d.HashBits == 0 {
+		for k := range ts {
+			id, _, ok := d.findText(c, &ts[k])
+			if !ok {
+				id, all = Missing, false
+			}
+			ids[k] = id
+		}
+		return all
+	}
 	var hs [ahead]uint64
 	for lo := 0; lo < len(ts); lo += ahead {
 		some := ts[lo:min(lo+ahead, len(ts))]
@@ -685,6 +695,20 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 		all = all && known
 	}
 	return all
+}
+
+// fewLookups is the number of texts, such as those of a group in a block of rows, up to which clearing
+// the arrays for ahead names would take longer than finding one after the other.
+const fewLookups = 32
+
+// findText is find for the value t of column c, or for the name t if c is Names and names have no
+// columns.
+func (d *Dict) findText(c Column, t *Text) (id uint32, at int, ok bool) {
+	if c.whole {
+		k := keyOf(*t)
+		return d.find(k.hashKey(), 0, &k)
+	}
+	return d.find(t.hash(c.seed), c.id, t)
 }
 
 // hashNames is hashName for each, but false if one begins like a number or a slot. Most names are
@@ -727,6 +751,12 @@ func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {
 		ids[at[i]] = id
 	}
 	return !slices.Contains(ids, Missing)
+}
+
+// Is reports whether t is the name of feature id and has no column; false if id is Missing. Names
+// that look like numbers are never so found.
+func (d *Dict) Is(id uint32, t *Text) bool {
+	return int64(id) < int64(len(d.names)) && d.same(&d.names[id], 0, t)
 }
 
 // findWhole is FindTexts for a name that may contain the column that it belongs to.

@@ -530,3 +530,52 @@ func TestNumbersAgainstMap(t *testing.T) {
 		}
 	}
 }
+
+// TestDictLookups: names are found one by one, some or all at once, and by their number, with the
+// same result.
+func TestDictLookups(t *testing.T) {
+	for _, columns := range []bool{false, true} {
+		var d Dict
+		c := Names
+		if columns {
+			d.Use(NewColumns([]string{"g"}, nil))
+			c, _ = d.Column("g")
+		}
+		var texts []Text
+		for k := range 1500 {
+			text := NewText([]string{fmt.Sprint("name ", k), fmt.Sprint(k), fmt.Sprint("a=", k), fmt.Sprint("a name of more than twelve bytes ", k), fmt.Sprint("#", k)}[k%5])
+			texts = append(texts, text)
+			if k%3 == 0 {
+				continue // unknown
+			}
+			id, err := d.AddText(c, &text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !columns && k%5 == 0 && (!d.Is(id, &text) || d.Is(id+1, &text)) {
+				t.Fatalf("%q is not feature %d, or is another", text.String(), id)
+			}
+		}
+		if name := texts[5]; d.Is(Missing, &name) {
+			t.Error("no feature has a name")
+		}
+		all := make([]uint32, len(texts))
+		if d.FindTexts(all, c, texts) {
+			t.Fatal("every third name is unknown")
+		}
+		for k, id := range all {
+			if (id == Missing) != (k%3 == 0) || id != Missing && !columns && k%5 != 1 && k%5 != 4 && string(d.Name(id)) != texts[k].String() {
+				t.Fatalf("%v %q: feature %d, of %d", columns, texts[k].String(), id, k)
+			}
+		}
+		for _, n := range []int{1, 20, fewLookups, fewLookups + 1} {
+			some := make([]uint32, n)
+			for lo := 0; lo+n <= len(texts); lo += n {
+				known := d.FindTexts(some, c, texts[lo:lo+n])
+				if !slices.Equal(some, all[lo:lo+n]) || known == slices.Contains(some, Missing) {
+					t.Fatalf("%d names from %d: %v, together %v", n, lo, some, all[lo:lo+n])
+				}
+			}
+		}
+	}
+}

@@ -163,8 +163,11 @@ func (t *term) all(lo, hi int) bool {
 
 // findName looks up the single name of a numeric column.
 func (e *Encoder) findName(t *term, lo, hi int, d *kernels.Dict) bool {
-	var id [1]uint32
-	d.FindTexts(id[:], kernels.Names, []kernels.Text{t.text})
+	id := [1]uint32{t.last}
+	if t.whole || !d.Is(t.last, &t.text) { // groups number the columns equally, as a rule
+		d.FindTexts(id[:], kernels.Names, []kernels.Text{t.text})
+		t.last = id[0]
+	}
 	ids := t.id[lo:hi]
 	if len(ids) > 0 {
 		ids[0] = id[0]

@@ -105,6 +105,7 @@ type term struct {
 	parts []Column       // of an interaction
 	named kernels.Column // the column of its texts; Names if whole
 	text  kernels.Text   // number, and cross without levels: the name
+	last  uint32         // its number in the dictionary where it was last looked up
 	whole bool           // the column's name contains '=': texts are whole names
 	ints  bool           // keys are numbers
 	exact bool           // of this block: keys are in i, not t

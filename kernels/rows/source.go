@@ -204,9 +204,11 @@ func (s *Source) nulls(lo, hi int) (dropped int) {
 			drop(c.Null)
 		}
 	}
-	for _, c := range slices.Concat(s.X.null, s.Need) {
-		if c.MayNull() {
-			drop(c.Null)
+	for _, columns := range [...][]Column{s.X.null, s.Need} {
+		for _, c := range columns {
+			if c.MayNull() {
+				drop(c.Null)
+			}
 		}
 	}
 	return dropped
