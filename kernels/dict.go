@@ -605,6 +605,13 @@ const Missing = math.MaxUint32
 // reports whether all are known.
 func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 	all = true
+	if len(vs) <= fewLookups {
+		for k, v := range vs {
+			ids[k] = d.findInt(v)
+			all = all && ids[k] != Missing
+		}
+		return all
+	}
 	if d.HashBits > 0 {
 		var hs [ahead]uint64
 		for len(vs) > 0 {
@@ -645,24 +652,34 @@ func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 	return all
 }
 
+// findInt is FindInts for one.
+func (d *Dict) findInt(v int64) uint32 {
+	if d.HashBits > 0 {
+		t := intText(v)
+		return d.findSlot(t.hash(k0))
+	}
+	if uint64(v) < uint64(len(d.direct)) && d.direct[v] > 0 {
+		return d.direct[v] - 1
+	}
+	t := intKey(v)
+	id, _, ok := d.find(t.hashKey(), 0, &t)
+	if !ok {
+		return Missing
+	}
+	if v >= 0 {
+		d.remember(uint64(v), id)
+	}
+	return id
+}
+
 // FindTexts sets ids to the numbers of the values ts of column c, or of the names ts if c is Names,
 // Missing for unknown ones, and reports whether all are known.
 func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	all = true
-	if d.HashBits == 0 && c.whole && d.cols != nil {
+	if len(ts) <= fewLookups || d.HashBits == 0 && c.whole && d.cols != nil {
 		for k := range ts {
-			ids[k] = d.findWhole(&ts[k])
+			ids[k] = d.findText(c, &ts[k])
 			all = all && ids[k] != Missing
-		}
-		return all
-	}
-	if len(ts) <= fewLookups && d.HashBits == 0 {
-		for k := range ts {
-			id, _, ok := d.findText(c, &ts[k])
-			if !ok {
-				id, all = Missing, false
-			}
-			ids[k] = id
 		}
 		return all
 	}
@@ -697,18 +714,31 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	return all
 }
 
-// fewLookups is the number of texts, such as those of a group in a block of rows, up to which clearing
-// the arrays for ahead names would take longer than finding one after the other.
+// fewLookups is the number of features, such as those of a group in a block of rows, up to which
+// clearing the arrays for ahead of them would take longer than finding one after the other.
 const fewLookups = 32
 
-// findText is find for the value t of column c, or for the name t if c is Names and names have no
-// columns.
-func (d *Dict) findText(c Column, t *Text) (id uint32, at int, ok bool) {
-	if c.whole {
+// findText is FindTexts for one.
+func (d *Dict) findText(c Column, t *Text) (id uint32) {
+	var ok bool
+	switch {
+	case d.HashBits > 0 && c.whole:
+		return d.findSlot(t.hashName())
+	case d.HashBits > 0:
+		return d.findSlot(t.hash(c.seed))
+	case !c.whole:
+		id, _, ok = d.find(t.hash(c.seed), c.id, t)
+	case d.cols != nil: // the name may contain the column that it belongs to
+		h, col, v := d.split(t.String())
+		id, _, ok = d.find(h, col, &v)
+	default:
 		k := keyOf(*t)
-		return d.find(k.hashKey(), 0, &k)
+		id, _, ok = d.find(k.hashKey(), 0, &k)
 	}
-	return d.find(t.hash(c.seed), c.id, t)
+	if !ok {
+		return Missing
+	}
+	return id
 }
 
 // hashNames is hashName for each, but false if one begins like a number or a slot. Most names are
@@ -757,15 +787,6 @@ func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {
 // that look like numbers are never so found.
 func (d *Dict) Is(id uint32, t *Text) bool {
 	return int64(id) < int64(len(d.names)) && d.same(&d.names[id], 0, t)
-}
-
-// findWhole is FindTexts for a name that may contain the column that it belongs to.
-func (d *Dict) findWhole(t *Text) uint32 {
-	h, col, v := d.split(t.String())
-	if id, _, ok := d.find(h, col, &v); ok {
-		return id
-	}
-	return Missing
 }
 
 // AddText numbers the value t of column c, or the name t if c is Names.

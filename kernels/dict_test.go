@@ -531,49 +531,61 @@ func TestNumbersAgainstMap(t *testing.T) {
 	}
 }
 
-// TestDictLookups: names are found one by one, some or all at once, and by their number, with the
-// same result.
+// TestDictLookups: features are found one by one, some or all at once, and by their number, with
+// the same result.
 func TestDictLookups(t *testing.T) {
-	for _, columns := range []bool{false, true} {
-		var d Dict
-		c := Names
-		if columns {
+	for _, c := range []struct {
+		columns bool
+		bits    int
+	}{{}, {columns: true}, {bits: 9}, {true, 9}} {
+		d := Dict{HashBits: c.bits}
+		col := Names
+		if c.columns {
 			d.Use(NewColumns([]string{"g"}, nil))
-			c, _ = d.Column("g")
+			col, _ = d.Column("g")
 		}
 		var texts []Text
+		var ints []int64
 		for k := range 1500 {
 			text := NewText([]string{fmt.Sprint("name ", k), fmt.Sprint(k), fmt.Sprint("a=", k), fmt.Sprint("a name of more than twelve bytes ", k), fmt.Sprint("#", k)}[k%5])
-			texts = append(texts, text)
+			texts, ints = append(texts, text), append(ints, int64(7*k-300))
 			if k%3 == 0 {
-				continue // unknown
+				continue // unknown, unless it falls into a slot of others
 			}
-			id, err := d.AddText(c, &text)
+			id, err := d.AddText(col, &text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !columns && k%5 == 0 && (!d.Is(id, &text) || d.Is(id+1, &text)) {
+			if !c.columns && c.bits == 0 && k%5 == 0 && (!d.Is(id, &text) || d.Is(id+1, &text)) {
 				t.Fatalf("%q is not feature %d, or is another", text.String(), id)
 			}
-		}
-		if name := texts[5]; d.Is(Missing, &name) {
-			t.Error("no feature has a name")
-		}
-		all := make([]uint32, len(texts))
-		if d.FindTexts(all, c, texts) {
-			t.Fatal("every third name is unknown")
-		}
-		for k, id := range all {
-			if (id == Missing) != (k%3 == 0) || id != Missing && !columns && k%5 != 1 && k%5 != 4 && string(d.Name(id)) != texts[k].String() {
-				t.Fatalf("%v %q: feature %d, of %d", columns, texts[k].String(), id, k)
+			if _, err := d.AddInt(int(ints[k])); err != nil {
+				t.Fatal(err)
 			}
 		}
-		for _, n := range []int{1, 20, fewLookups, fewLookups + 1} {
-			some := make([]uint32, n)
-			for lo := 0; lo+n <= len(texts); lo += n {
-				known := d.FindTexts(some, c, texts[lo:lo+n])
-				if !slices.Equal(some, all[lo:lo+n]) || known == slices.Contains(some, Missing) {
-					t.Fatalf("%d names from %d: %v, together %v", n, lo, some, all[lo:lo+n])
+		if d.Is(Missing, &texts[5]) {
+			t.Error("no feature has a name")
+		}
+		find := map[string]func(ids []uint32, lo, hi int) bool{
+			"texts": func(ids []uint32, lo, hi int) bool { return d.FindTexts(ids, col, texts[lo:hi]) },
+			"ints":  func(ids []uint32, lo, hi int) bool { return d.FindInts(ids, ints[lo:hi]) },
+		}
+		for what, find := range find {
+			all := make([]uint32, len(texts))
+			find(all, 0, len(texts))
+			for k, id := range all {
+				if c.bits == 0 && what == "ints" && (id == Missing) != (k%3 == 0) || k%3 > 0 && id == Missing ||
+					c.bits == 0 && what == "texts" && !c.columns && k%3 > 0 && k%5 != 1 && k%5 != 4 && string(d.Name(id)) != texts[k].String() {
+					t.Fatalf("%+v, %s: %q, %d: feature %d", c, what, texts[k].String(), ints[k], id)
+				}
+			}
+			for _, n := range []int{1, 20, fewLookups, fewLookups + 1} {
+				some := make([]uint32, n)
+				for lo := 0; lo+n <= len(texts); lo += n {
+					known := find(some, lo, lo+n)
+					if !slices.Equal(some, all[lo:lo+n]) || known == slices.Contains(some, Missing) {
+						t.Fatalf("%+v, %d %s from %d: %v, together %v", c, n, what, lo, some, all[lo:lo+n])
+					}
 				}
 			}
 		}
