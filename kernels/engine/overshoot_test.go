@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -14,6 +15,13 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 )
+
+// numberAt is number i of a column.
+func numberAt(c rows.Column, i int) float64 {
+	v := make([]float64, 1)
+	c.Floats(v, i)
+	return v[0]
+}
 
 const overshoots = "the fit's own rows are expected to respond "
 
@@ -90,6 +98,15 @@ func TestOvershoot(t *testing.T) {
 		want := sum(fit("laplace", given, tab))
 		if a, b := sum(f.Status), sum(low.Status); a != want || b != want {
 			t.Errorf("%s: passes expect %s, those of low rank %s; laplace %s", family, a, b, want)
+		}
+		// Passes on scales of their own say it in the responses' unit.
+		low, _ = lowRankPasses(t, []any{"family", family, "shape", 2.0}, tab, 3)
+		came := 0.0
+		for i := range tab.Len() {
+			came += numberAt(tab.Y, i)
+		}
+		if want := fmt.Sprintf("and they did %.3g:", came); !strings.Contains(low.Status, overshoots) || !strings.Contains(low.Status, want) {
+			t.Errorf("%s: standardised passes of low rank: %s; %s", family, low.Status, want)
 		}
 	}
 	for seed := range uint64(40) {

@@ -377,13 +377,13 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		}
 		eta := base + b.Shift(i)/s.scale.unit + dense.Dot(w.z, s.at)
 		o := b.Obs(i)
+		if depart != nil { // of no located response: the origin is that of the predictor
+			depart(&s.misfit, o, eta+s.scale.origin)
+		}
 		if s.scale.located {
 			o.Y = (o.Y - s.scale.origin) / s.scale.unit
 		} else if s.scale.origin != 0 { // link log
 			o.Y /= math.Exp(s.scale.origin)
-		}
-		if depart != nil {
-			depart(&s.misfit, o, eta)
 		}
 		s.addLikelihood(o, eta)
 	}
