@@ -37,9 +37,13 @@ func (r *reading) same(o *reading) bool {
 }
 
 // Learn sets the reading of rows for fits of m: its Missing and AnyColumns, and the columns of the
-// fit that it continues or of m.Around, which the rows must have. Cheap if nothing changes.
+// fit that it continues or of m.Around, which the rows must have. Cheap if nothing changes; m must
+// not change as long as rows are read for it.
 // Errors: a column that is missing or of another kind.
 func (e *Encoder) Learn(m *kernels.Model) error {
+	if e.learns == m && m != nil {
+		return nil
+	}
 	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept, learns: true}
 	if !r.open {
 		r.known = columnsBefore(m)
@@ -53,6 +57,9 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 	}
 	if e.taken {
 		return fmt.Errorf("column %q has the name of the intercept, which a fit has by itself; leave it out where it is 1 in every row, or give it another name", kernels.Intercept)
+	}
+	if e.twice == nil {
+		e.learns = m
 	}
 	return e.twice
 }
@@ -168,6 +175,7 @@ func (e *Encoder) setReading(r reading) (anew bool, err error) {
 	if e.built && r.same(&e.as) {
 		return false, nil
 	}
+	e.learns = nil
 	for k := range r.known {
 		if isPlace(&r.known[k], r.places) {
 			r.places++

@@ -168,8 +168,18 @@ func (s *Source) ReadAligned(lo, n int, dst Sink, m *kernels.Model, d *kernels.D
 	return hi, true
 }
 
+// column is the column of the scalars k; an array of the four would cost a short run of rows more
+// than to read them.
 func (s *Source) column(k int) Column {
-	return [4]Column{s.Weight, s.Offset, s.Trials, s.Time}[k]
+	switch k {
+	case 0:
+		return s.Weight
+	case 1:
+		return s.Offset
+	case 2:
+		return s.Trials
+	}
+	return s.Time
 }
 
 // compact appends the entries of src that are kept.
