@@ -36,9 +36,7 @@ func (s *Pass) block(halt *stop.Stop, b *kernels.Batch) error {
 	if s.cov != nil {
 		s.variances(b.Shared, z)
 	}
-	if err := s.evaluateAll(halt, b); err != nil {
-		return err
-	}
+	s.evaluateAll(halt, b)
 	for j, f := range b.Shared {
 		s.slope[f] += dense.Dot(w.slope, z.Row(j))
 	}
@@ -109,15 +107,24 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 
 // evaluateAll evaluates the likelihood of all rows at their predictors, except of those whose
 // curvature is NaN.
-func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) error {
-	n, w := b.Len(), &s.work
-	if s.depart != nil {
-		for i, eta := range w.eta {
-			if w.w[i] == w.w[i] {
-				s.depart(&s.misfit, b.Obs(i), eta)
-			}
+func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) {
+	s.evaluateRows(halt, b)
+	w := &s.work
+	for i, slope := range w.slope {
+		if w.w[i] != w.w[i] {
+			continue
+		}
+		o := b.Obs(i)
+		s.misfit.Follow(o, slope, w.w[i])
+		if s.depart != nil {
+			s.depart(&s.misfit, o, w.eta[i])
 		}
 	}
+}
+
+// evaluateRows is evaluateAll without what rows say of the misfit.
+func (s *Pass) evaluateRows(halt *stop.Stop, b *kernels.Batch) {
+	n, w := b.Len(), &s.work
 	if s.many != nil && !(s.sites && s.cov != nil) && !slices.ContainsFunc(w.w, math.IsNaN) {
 		weight := b.Weight
 		if len(weight) == 0 {
@@ -128,7 +135,7 @@ func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) error {
 			for i := 0; s.bends() && i < n; i++ {
 				w.third[i] = s.third.at(b.Obs(i), w.eta[i])
 			}
-			return nil
+			return
 		}
 		clear(w.w)
 	}
@@ -138,7 +145,6 @@ func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) error {
 			w.slope[i] = s.evaluate(b, i, eta)
 		}
 	}
-	return nil
 }
 
 // variances sets those of the predictors of rows; z are their columns of the features shared.

@@ -10,7 +10,7 @@ import (
 )
 
 // passMark begins an encoded pass; its last byte is the version of the layout.
-const passMark = "bglm pass\x06"
+const passMark = "bglm pass\x07"
 
 var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed on their way")
 

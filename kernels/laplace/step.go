@@ -103,6 +103,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
 		f.AddStatus(s.misfit.Note(m.Lik))
+		f.AddStatus(s.misfit.Neighbours(n.distance))
 		if !m.LearnsPrior() {
 			f.AddStatus(f.PriorNote(m))
 		}

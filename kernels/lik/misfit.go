@@ -1,11 +1,16 @@
 package lik
 
 // Misfit sums, at known predictors, how rows depart from their distribution: in their variance if
-// the mean determines it, and otherwise in their expected sum if that can grow beyond them.
+// the mean determines it, and otherwise in their expected sum if that can grow beyond them; and
+// together with the row before.
 type Misfit struct {
-	pearson   Pearson
-	overshoot Overshoot
+	pearson    Pearson
+	overshoot  Overshoot
+	dependence Dependence
 }
+
+// Follow is Dependence.Add for the sums over neighbours.
+func (m *Misfit) Follow(o Obs, slope, curvature float64) { m.dependence.Add(o, slope, curvature) }
 
 // MisfitOf returns how rows of l, none of which is pooled, are added to a Misfit; nil for
 // distributions of which neither is to be asked. s is the predictor of o.
@@ -21,8 +26,8 @@ func MisfitOf(l Likelihood) func(sum *Misfit, o Obs, s float64) {
 
 // sums are where the numbers of m are.
 func (m *Misfit) sums() (at []*float64) {
-	p, o := &m.pearson, &m.overshoot
-	at = []*float64{&p.Squares, &p.Weight, &p.Several, &p.Damped, &p.DampedWeight, &p.Variance, &p.Third, &o.Expected, &o.Came, &o.Variance}
+	p, o, d := &m.pearson, &m.overshoot, &m.dependence
+	at = []*float64{&p.Squares, &p.Weight, &p.Several, &p.Damped, &p.DampedWeight, &p.Variance, &p.Third, &o.Expected, &o.Came, &o.Variance, &d.n, &d.sum, &d.squares, &d.product, &d.square, &d.runs}
 	for k := range o.Score {
 		at = append(at, &o.Score[k])
 	}
@@ -33,7 +38,7 @@ func (m *Misfit) sums() (at []*float64) {
 }
 
 // MisfitSums is how many numbers Sums returns.
-const MisfitSums = 18
+const MisfitSums = 24
 
 // Sums returns the numbers of m, from which MisfitOfSums restores it.
 func (m *Misfit) Sums() (sums []float64) {
@@ -68,4 +73,13 @@ func (m *Misfit) Note(l Likelihood) string {
 		return note
 	}
 	return m.overshoot.Note("")
+}
+
+// Neighbours is Dependence.Note for rows whose predictors are known up to distance standard
+// deviations; "" if these are too many.
+func (m *Misfit) Neighbours(distance float64) string {
+	if !(distance <= 1) { // a single step from afar has the mode of a Gaussian
+		return ""
+	}
+	return m.dependence.Note()
 }

@@ -456,6 +456,7 @@ func (s *Pass) addLikelihood(o lik.Obs, eta float64) {
 		return
 	}
 	s.logLik += logp
+	s.misfit.Follow(o, d1, -d2)
 	z := s.work.z
 	dense.Axpy(d1, z, s.slope)
 	for i, v := range z {

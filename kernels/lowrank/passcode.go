@@ -9,7 +9,7 @@ import (
 )
 
 // PassMark begins an encoded pass; its last byte is the version of the layout.
-const PassMark = "bglm directions\x03"
+const PassMark = "bglm directions\x04"
 
 var errPass = errors.New("the bytes are no pass of lowrank of bglm, or were cut or changed on their way")
 

@@ -338,6 +338,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 	f.AddStatus(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
 		f.AddStatus(s.misfit.Note(m.Lik))
+		f.AddStatus(s.misfit.Neighbours(distance))
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
 	}

@@ -784,6 +784,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			s.responses.expect(y, r.m, r.v)
 		}
 		s.responses.add(y, &p.answers)
+		s.responses.neighbours.Add(y, r.t.Alpha, r.t.Beta)
 		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
 			s.responses.furthest.meet(s.likelihoodInUnit(0), &p.answers, y, o, s.units.responses(), r.m, r.v)
 		}
@@ -1354,7 +1355,8 @@ func (s *State) summary(f *kernels.Fit) {
 	if start := p.Model.Start; s.n > 0 && s.told == 0 && (start == nil || start.N == 0) {
 		f.AddStatus(kernels.WeightlessNote)
 	}
-	f.AddStatus(s.responses.notes(f, p, s.score(k)))
+	exact := p.Model.Lik.Traits().Gaussian && s.bank[k].learning != nil && s.exactly(k)
+	f.AddStatus(s.responses.notes(f, p, s.score(k), exact))
 	f.AddStatus(s.scaleNote(f))
 	f.AddStatus(s.codeNote())
 	f.AddStatus(s.openNote(f))

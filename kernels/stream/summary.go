@@ -26,12 +26,13 @@ type responseSummary struct {
 	scale         lik.Learner // of the responses about that mean, if the filter's is learnt; nil for counts
 	early         float64     // log density by which the mean alone was ahead after growingEarly rows
 	calibration
-	furthest furthest
-	lately   [2]expected // of the rows since the last power of two, and of those before from the one before it
+	furthest   furthest
+	neighbours lik.Dependence // in the predictions before they came
+	lately     [2]expected    // of the rows since the last power of two, and of those before from the one before it
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 328
+const responseSummarySize = 400
 
 // The number of rows before the summary. Responses whose expectation grows exponentially are
 // predicted too large by any factor while weights are many relative to the rows: their summary begins
@@ -179,6 +180,7 @@ func merged(c, o *responseSummary) *responseSummary {
 	}
 	c.merge(t.calibration)
 	c.furthest.merge(t.furthest)
+	c.neighbours.Merge(&t.neighbours)
 	for k := range c.lately {
 		c.lately[k].merge(t.lately[k])
 	}
@@ -299,8 +301,9 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) 
 	return base, ok && lead > worse
 }
 
-// notes returns the notes on a summary over whose rows f's filter had the log density score.
-func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64) (status string) {
+// notes returns the notes on a summary over whose rows f's filter had the log density score; exact says
+// that it has the posterior in any order of the rows.
+func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bool) (status string) {
 	if base, bad := c.worseThanMean(f, p, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
@@ -315,10 +318,13 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64) (status 
 	}
 	switch {
 	case c == nil || p.Drifts: // c is nil for few rows
-	case c.order(&p.answers):
+	case !(exact && !c.neighbours.Sorted()) && c.order(&p.answers):
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or use a method that keeps them, such as laplace")
-	case p.calibrates && !innovates(p.rule):
-		status = kernels.Join(status, c.calibration.note(p.Model.Lik))
+	default:
+		status = kernels.Join(status, c.neighbours.Note())
+		if p.calibrates && !innovates(p.rule) {
+			status = kernels.Join(status, c.calibration.note(p.Model.Lik))
+		}
 	}
 	return status
 }

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
+)
+
+const (
+	dependent = "residuals of rows that follow each other correlate by "
+	longRuns  = "equal responses come in long runs"
+)
+
+// walk returns n numbers of variance 1, neighbours of which correlate by c.
+func walk(rnd *rand.Rand, n int, c float64) []float64 {
+	e := make([]float64, n)
+	for i := range e {
+		e[i] = rnd.NormFloat64()
+		if i > 0 {
+			e[i] = c*e[i-1] + math.Sqrt(1-c*c)*e[i]
+		}
+	}
+	return e
+}
+
+// drawSeries draws n responses of a family with a column that changes slowly from row to row, whose
+// neighbours' errors, of deviation sd, correlate by c.
+func drawSeries(seed uint64, n int, family string, sd, c float64) *rows.Table {
+	rnd := rand.New(rand.NewPCG(seed, 78))
+	x, e := walk(rnd, n, 0.95), walk(rnd, n, c)
+	y := make([]float64, n)
+	for i := range y {
+		switch s := x[i] + sd*e[i]; family {
+		case "gaussian", "studentt":
+			y[i] = 100 + 20*s
+		case "gamma":
+			y[i] = math.Exp(s)
+		case "poisson", "negbinomial":
+			y[i] = math.Floor(3 * math.Exp(s))
+		default:
+			if x[i] > sd*e[i] {
+				y[i] = 1
+			}
+		}
+	}
+	return &rows.Table{X: rows.Fields(rows.Numbers("x", x)), Y: rows.Numbers("y", y)}
+}
+
+// TestDependence: every method says that neighbouring rows are those of a series, or repeated, which
+// makes intervals too narrow, and does not say so of independent ones. Merged passes, too.
+func TestDependence(t *testing.T) {
+	kerneltest.Slow(t)
+	fit := func(method, family string, tab *rows.Table) string {
+		t.Helper()
+		s := option.Defaults()
+		s.Family = family
+		r, err := Fit(context.Background(), method, s, tab)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Fit.Status
+	}
+	check := func(what, status string, want bool) {
+		t.Helper()
+		if strings.Contains(status, dependent) != want {
+			t.Errorf("%s: %s", what, status)
+		}
+	}
+	for _, method := range []string{"auto", "laplace", "ep", "lowrank", "adf", "ekf", "sequential_laplace"} {
+		for _, family := range []string{"gaussian", "studentt", "gamma", "negbinomial"} {
+			if (method == "ekf" || method == "sequential_laplace") && family != "gaussian" {
+				continue
+			}
+			for seed := range uint64(5) {
+				what := fmt.Sprintf("%s, %s, seed %d", method, family, seed)
+				if s := fit(method, family, drawSeries(seed, 300, family, 1, 0.9)); !strings.Contains(s, longRuns) {
+					check(what, s, true)
+				}
+				check(what+", independent", fit(method, family, drawSeries(seed, 300, family, 1, 0)), false)
+			}
+		}
+	}
+	for seed := range uint64(5) {
+		once := drawSeries(seed, 200, "gaussian", 1, 0)
+		var x, y []float64
+		for i := range once.Len() {
+			v, w := numberAt(once.X.Child(0), i), numberAt(once.Y, i)
+			x, y = append(x, v, v), append(y, w, w)
+		}
+		twice := &rows.Table{X: rows.Fields(rows.Numbers("x", x)), Y: rows.Numbers("y", y)}
+		check("laplace, once", fit("laplace", "gaussian", once), false)
+		check("laplace, twice", fit("laplace", "gaussian", twice), true)
+
+		for _, c := range []float64{0, 0.8} {
+			tab := drawSeries(seed, 400, "negbinomial", 1, c)
+			f, _ := passes(t, func(s *option.Settings) {
+				s.Family, s.Prior.Variance, s.Params.Shape, s.Standardize = "negbinomial", 1, 1, kernels.Given(false)
+			}, tab, 3, nil)
+			check(fmt.Sprint("passes, ", c), f.Status, c > 0)
+			low, _ := lowRankPasses(t, []any{"family", "negbinomial", "prior_variance", 1.0, "shape", 1.0}, tab, 3)
+			check(fmt.Sprint("passes of low rank, ", c), low.Status, c > 0)
+			// The first pass has the mode, but none of the residuals at it.
+			tab = drawSeries(seed, 400, "gaussian", 1, c)
+			low, _ = lowRankPasses(t, []any{"family", "gaussian", "prior_variance", 1e4, "dispersion", 400.0}, tab, 3)
+			check(fmt.Sprint("one pass of low rank, ", c), low.Status, false)
+		}
+	}
+}
+
+// TestOrderOfExactStream: the order of responses that columns explain is no reason for a note of a
+// stream that has the posterior in any order.
+func TestOrderOfExactStream(t *testing.T) {
+	for seed := range uint64(10) {
+		tab := drawSeries(seed, 1000, "gaussian", 0.3, 0)
+		for _, method := range []string{"adf", "ekf"} {
+			s := option.Defaults()
+			s.Family = "gaussian"
+			r, err := Fit(context.Background(), method, s, tab)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Fit.Status != "ok" {
+				t.Errorf("%s, seed %d: %s", method, seed, r.Fit.Status)
+			}
+		}
+	}
+}
