@@ -83,6 +83,8 @@ var tries = []try{
 	sqlTry("overdispersed counts, negbinomial, drift learnt", "", "poisson", "bglm_adf(y, "+people+", {family: 'negbinomial', process_noise: 'auto'} ORDER BY i)", people, overdispersed),
 	sqlTry("an exposure as a number, negbinomial", "", "poisson", "bglm_fit(y, "+shared+", {family: 'negbinomial'})", shared, exposed),
 	sqlTry("an exposure as a number, negbinomial, one pass", "", "poisson", "bglm_adf(y, "+shared+", {family: 'negbinomial'} ORDER BY i)", shared, exposed),
+	sqlTry("one random walk for another", said, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, walks),
+	sqlTry("one random walk for another, one pass", said, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, walks),
 	{"3,000 words in a list", "`bglm_laplace(y, x)`", right, manyWords("bglm_laplace(y, x)")},
 	{"3,000 words, prior variance learnt", "`bglm_laplace(y, x, {prior_variance: 'auto'})`", right, manyWords("bglm_laplace(y, x, {prior_variance: 'auto'})")},
 	{"3,000 words, bglm_fit", "`bglm_fit(y, x)`", right, manyWords("bglm_fit(y, x)")},
@@ -108,6 +110,9 @@ const (
 	exposed = "SELECT * REPLACE (e * y AS y, eta + ln(e) AS eta) FROM (SELECT *, ceil(exp(1.5 * sqrt(-2 * ln((hash(i, 5) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 6) % 10000) / 10000))) AS e FROM rows)"
 	// shared has that number as a column.
 	shared = "{income: income, age: age, city: city, sold: e}"
+	// walks are two series without relation; eta is the value before.
+	walks = "SELECT * EXCLUDE (a, b) REPLACE (sum(a) OVER (ORDER BY i) AS income, sum(b) OVER (ORDER BY i) AS y, sum(b) OVER (ORDER BY i) - b AS eta) FROM (SELECT *, " +
+		"sqrt(-2 * ln((hash(i, 7) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 8) % 10000) / 10000) AS a, sqrt(-2 * ln((hash(i, 9) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 10) % 10000) / 10000) AS b FROM rows) ORDER BY i"
 	// overdispersed doubles every other count and drops the rest.
 	overdispersed = "SELECT * REPLACE (CASE WHEN hash(i) % 2 = 0 THEN 2 * y ELSE 0 END AS y) FROM rows"
 )
