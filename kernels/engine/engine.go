@@ -575,7 +575,7 @@ func noting(ctx context.Context, say func(s *stop.Stop)) (err error) {
 // sayOfRows adds the notes on the rows of f, the problem of r.
 func sayOfRows(s *stop.Stop, r *kernels.Rows, p *kernels.Problem, f *kernels.Fit) {
 	p = p.Under(s)
-	for _, note := range []func(*kernels.Fit) string{p.Separation, p.ConstantNote, p.Overdispersion, p.Averages, p.Outlying, p.Dominated, p.Overshoot, p.Dependence, p.VagueNote, p.BaseNote} {
+	for _, note := range []func(*kernels.Fit) string{p.Separation, p.ConstantNote, p.Overdispersion, p.Averages, p.Outlying, p.Dominated, p.Overshoot, p.Residuals, p.VagueNote, p.BaseNote} {
 		s.Check()
 		f.AddStatus(note(f))
 	}

@@ -785,6 +785,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 		}
 		s.responses.add(y, &p.answers)
 		s.responses.neighbours.Add(y, r.t.Alpha, r.t.Beta)
+		s.responses.middle.Add(y, r.t.Alpha, r.t.Beta)
 		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
 			s.responses.furthest.meet(s.likelihoodInUnit(0), &p.answers, y, o, s.units.responses(), r.m, r.v)
 		}

@@ -28,11 +28,12 @@ type responseSummary struct {
 	calibration
 	furthest   furthest
 	neighbours lik.Dependence // in the predictions before they came
+	middle     lik.Middle     // of these
 	lately     [2]expected    // of the rows since the last power of two, and of those before from the one before it
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 400
+const responseSummarySize = 424
 
 // The number of rows before the summary. Responses whose expectation grows exponentially are
 // predicted too large by any factor while weights are many relative to the rows: their summary begins
@@ -181,6 +182,7 @@ func merged(c, o *responseSummary) *responseSummary {
 	c.merge(t.calibration)
 	c.furthest.merge(t.furthest)
 	c.neighbours.Merge(&t.neighbours)
+	c.middle.Merge(t.middle)
 	for k := range c.lately {
 		c.lately[k].merge(t.lately[k])
 	}
@@ -325,6 +327,9 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bo
 		if p.calibrates && !innovates(p.rule) {
 			status = kernels.Join(status, c.calibration.note(p.Model.Lik))
 		}
+	}
+	if c != nil && p.noise && p.answers.homoscedastic {
+		status = kernels.Join(status, c.middle.Note())
 	}
 	return status
 }

@@ -133,3 +133,54 @@ func TestOrderOfExactStream(t *testing.T) {
 		}
 	}
 }
+
+// TestMiddle: gaussian fits, batch and one pass, say that responses are skewed, have heavy tails or
+// vary more in some rows than in others, and nothing of normal, logistic, uniform or rounded ones,
+// nor where many weights take up much of what the rows vary.
+func TestMiddle(t *testing.T) {
+	kerneltest.Slow(t)
+	const central = " of the rows lie in the central half of what gaussian expects of them: "
+	noises := []struct {
+		name string
+		want bool
+		draw func(rnd *rand.Rand, x float64) float64
+	}{
+		{"normal", false, func(rnd *rand.Rand, _ float64) float64 { return rnd.NormFloat64() }},
+		{"logistic", false, func(rnd *rand.Rand, _ float64) float64 { u := rnd.Float64(); return math.Log(u / (1 - u)) }},
+		{"uniform", false, func(rnd *rand.Rand, _ float64) float64 { return rnd.Float64() }},
+		{"rounded", false, func(rnd *rand.Rand, _ float64) float64 { return math.Round(rnd.NormFloat64()) }},
+		{"lognormal", true, func(rnd *rand.Rand, _ float64) float64 { return math.Exp(rnd.NormFloat64()) }},
+		{"by x", true, func(rnd *rand.Rand, x float64) float64 { return math.Exp(x) * rnd.NormFloat64() }},
+	}
+	for _, noise := range noises {
+		for _, columns := range []int{1, 120} {
+			for seed := range uint64(4) {
+				rnd := rand.New(rand.NewPCG(seed, 79))
+				var fields []*rows.Slice
+				y := make([]float64, 600)
+				for j := range columns {
+					x := walk(rnd, len(y), 0)
+					for i := range y {
+						y[i] += x[i] / math.Sqrt(float64(columns))
+						if j == 0 {
+							y[i] += noise.draw(rnd, x[i])
+						}
+					}
+					fields = append(fields, rows.Numbers(fmt.Sprint("x", j), x))
+				}
+				tab := &rows.Table{X: rows.Fields(fields...), Y: rows.Numbers("y", y)}
+				for _, method := range []string{"auto", "laplace", "adf", "lowrank"} {
+					s := option.Defaults()
+					s.Family = "gaussian"
+					r, err := Fit(context.Background(), method, s, tab)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if strings.Contains(r.Fit.Status, central) != noise.want && !(noise.want && columns > 1) {
+						t.Errorf("%s, %s, %d columns, seed %d: %s", method, noise.name, columns, seed, r.Fit.Status)
+					}
+				}
+			}
+		}
+	}
+}
