@@ -27,11 +27,12 @@ func (p *Problem) Residuals(f *Fit) string {
 		p.Stop.Row(i)
 		o := b.Obs(i)
 		_, slope, bend := l.LogLik(o, eta[i])
-		neighbours.Add(o, slope, -bend)
-		middle.Add(o, slope, -bend)
+		r := lik.Residual(slope, -bend)
+		neighbours.Add(o, r)
+		middle.Add(o, r)
 	}
 	note := neighbours.Note()
-	if p.Lik.Traits().Homoscedastic && p.Options.AutoDispersion {
+	if p.Lik.Traits().Gaussian && p.Options.AutoDispersion {
 		note = Join(note, middle.Note())
 	}
 	return note

@@ -9,10 +9,9 @@ import (
 // of a series, those of a group that the columns do not name, and repeated ones do. The zero value
 // has no rows.
 //
-// It is Durbin and Watson's test (1950, Biometrika 37) for any likelihood. In place of a residual it
-// takes the slope of log p(y | s) in s, or of log Z in the mean of s, over the root of the curvature:
-// (y - s)/σ for gaussian. If rows are independent, the products of neighbours are uncorrelated and,
-// about the mean, have mean 0.
+// It is Durbin and Watson's test (1950, Biometrika 37) for any likelihood, by its Residual: (y - s)/σ
+// for gaussian. If rows are independent, the products of neighbours are uncorrelated and, about the
+// mean, have mean 0.
 type Dependence struct {
 	n       float64 // rows
 	sum     float64 // of the residuals; not 0 if the family is another than theirs
@@ -31,19 +30,23 @@ type Dependence struct {
 // a stream knew its noise.
 const farRow = 3
 
-// Add adds a row, unless it has no weight: its observation, and slope and curvature -d²/ds² of its
-// log likelihood.
-func (d *Dependence) Add(o Obs, slope, curvature float64) {
+// Residual is that of a row, at most 3, from slope and curvature -d²/ds² of its log likelihood in the
+// predictor, or those of log Z in its mean before the row is learnt.
+func Residual(slope, curvature float64) float64 {
+	if r := slope / math.Sqrt(curvature); math.Abs(r) < farRow { // NaN beyond an inflection
+		return r
+	}
+	return math.Copysign(farRow, slope)
+}
+
+// Add adds a row, unless it has no weight: its observation and Residual.
+func (d *Dependence) Add(o Obs, r float64) {
 	if !(o.Weight > 0) {
 		return
 	}
 	y := o.Y
 	if o.Trials > 0 {
 		y /= o.Trials
-	}
-	r := math.Copysign(farRow, slope)
-	if by := slope / math.Sqrt(curvature); math.Abs(by) < farRow { // NaN beyond an inflection
-		r = by
 	}
 	if d.n == 0 {
 		d.runs = 1

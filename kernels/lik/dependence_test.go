@@ -34,14 +34,14 @@ func TestDependenceCorrelation(t *testing.T) {
 			o := Obs{Y: rnd.NormFloat64(), Weight: 1}
 			slope, curvature := (e+shift)/sd, 1/(sd*sd)
 			if rnd.IntN(5) == 0 {
-				d.Add(Obs{Y: o.Y}, 1e9, 1)
+				d.Add(Obs{Y: o.Y}, 2)
 			}
 			r = append(r, by)
-			d.Add(o, slope, curvature)
+			d.Add(o, Residual(slope, curvature))
 			if i < n/2 {
-				a.Add(o, slope, curvature)
+				a.Add(o, Residual(slope, curvature))
 			} else {
-				b.Add(o, slope, curvature)
+				b.Add(o, Residual(slope, curvature))
 			}
 		}
 		mean, product, squares := 0.0, 0.0, 0.0
@@ -75,7 +75,7 @@ func TestDependenceNote(t *testing.T) {
 	note := func(y, r []float64) string {
 		var d Dependence
 		for i := range y {
-			d.Add(Obs{Y: y[i], Weight: 1}, r[i], 1)
+			d.Add(Obs{Y: y[i], Weight: 1}, Residual(r[i], 1))
 		}
 		return d.Note()
 	}
@@ -133,7 +133,7 @@ func TestDependenceRuns(t *testing.T) {
 	}{{[]float64{1, 1, 2, 2, 3}, 1}, {[]float64{3, 2, 2, 1}, 1}, {[]float64{0, 1, 0, 0, 1}, 2}, {[]float64{0, 0, 1, 1, 0, 0}, 2}, {[]float64{1, 2, 1, 2, 3}, 2}, {[]float64{1, 2, 1, 1, 3, 2}, 3}, {[]float64{7}, 1}} {
 		var d Dependence
 		for _, y := range c.y {
-			d.Add(Obs{Y: y, Weight: 1}, 1, 1)
+			d.Add(Obs{Y: y, Weight: 1}, 1)
 		}
 		if d.runs != c.runs {
 			t.Errorf("%v has %v runs, want %v", c.y, d.runs, c.runs)

@@ -12,24 +12,22 @@ import (
 type Middle struct {
 	n       float64 // rows
 	within  float64
-	squares float64 // of residuals, in units of their standard deviation
+	squares float64 // sum of the squared residuals
 }
 
 // quartile is that of the standard normal distribution.
 const quartile = 0.6744897501960817
 
-// Add adds a row, unless it has no weight: its observation, and slope and curvature of its log
-// likelihood, or of its log Z before it was learnt.
-func (m *Middle) Add(o Obs, slope, curvature float64) {
+// Add adds a row, unless it has no weight: its observation and Residual.
+func (m *Middle) Add(o Obs, r float64) {
 	if !(o.Weight > 0) {
 		return
 	}
-	r := slope / math.Sqrt(curvature)
 	m.n++
 	if math.Abs(r) < quartile {
 		m.within++
 	}
-	m.squares += min(r*r, farRow*farRow)
+	m.squares += r * r
 }
 
 // Merge adds the rows of o.

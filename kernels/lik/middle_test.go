@@ -36,12 +36,12 @@ func TestMiddle(t *testing.T) {
 		var m, a, b Middle
 		for i := range n {
 			r, sd := c.draw(), 0.01
-			m.Add(Obs{Weight: 1}, r/sd, 1/(sd*sd))
-			m.Add(Obs{}, 1e9, 1)
+			m.Add(Obs{Weight: 1}, Residual(r/sd, 1/(sd*sd)))
+			m.Add(Obs{}, 2)
 			if i < n/3 {
-				a.Add(Obs{Weight: 1}, r, 1)
+				a.Add(Obs{Weight: 1}, Residual(r, 1))
 			} else {
-				b.Add(Obs{Weight: 1}, r, 1)
+				b.Add(Obs{Weight: 1}, Residual(r, 1))
 			}
 		}
 		if a.Merge(b); a.n != m.n || a.within != m.within || math.Abs(a.squares-m.squares) > 1e-9*m.squares {
@@ -62,7 +62,7 @@ func TestMiddle(t *testing.T) {
 		}
 		m = Middle{}
 		for range 40 {
-			m.Add(Obs{Weight: 1}, c.draw(), 1)
+			m.Add(Obs{Weight: 1}, Residual(c.draw(), 1))
 		}
 		if s := m.Note(); s != "" && c.density != nil {
 			t.Errorf("40 rows, %s: %s", c.name, s)

@@ -9,8 +9,10 @@ type Misfit struct {
 	dependence Dependence
 }
 
-// Follow is Dependence.Add for the sums over neighbours.
-func (m *Misfit) Follow(o Obs, slope, curvature float64) { m.dependence.Add(o, slope, curvature) }
+// Follow adds a row, with slope and curvature of its log likelihood, to the sums over neighbours.
+func (m *Misfit) Follow(o Obs, slope, curvature float64) {
+	m.dependence.Add(o, Residual(slope, curvature))
+}
 
 // MisfitOf returns how rows of l, none of which is pooled, are added to a Misfit; nil for
 // distributions of which neither is to be asked. s is the predictor of o.

@@ -27,18 +27,18 @@ const (
 // New names are numbered in the order of the rows and of the features in a row, so that numbers do
 // not depend on how the rows are divided into blocks.
 type Encoder struct {
-	x      Column // nil for none; tail is in addition to it
-	tail   []Term
-	what   string
-	words  Words
-	as     reading
-	learns *kernels.Model // what Learn has set, nil for another reading
-	met    []bool         // by column of as.known: whether a term reads it
-	index  index          // of as.known
-	built  bool
-	taken  bool           // a numeric column has the intercept's name
-	twice  error          // for two columns with features of one name
-	owned  *reservedNames // names that keys must not have, nil for none
+	x     Column // nil for none; tail is in addition to it
+	tail  []Term
+	what  string
+	words Words
+	as    reading
+	model *kernels.Model // what Learn has set, nil for another reading
+	met   []bool         // by column of as.known: whether a term reads it
+	index index          // of as.known
+	built bool
+	taken bool           // a numeric column has the intercept's name
+	twice error          // for two columns with features of one name
+	owned *reservedNames // names that keys must not have, nil for none
 
 	meetings []meeting // columns of levels whose features can coincide
 

@@ -41,7 +41,7 @@ func (r *reading) same(o *reading) bool {
 // not change as long as rows are read for it.
 // Errors: a column that is missing or of another kind.
 func (e *Encoder) Learn(m *kernels.Model) error {
-	if e.learns == m && m != nil {
+	if e.model == m && m != nil {
 		return nil
 	}
 	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept, learns: true}
@@ -59,7 +59,7 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 		return fmt.Errorf("column %q has the name of the intercept, which a fit has by itself; leave it out where it is 1 in every row, or give it another name", kernels.Intercept)
 	}
 	if e.twice == nil {
-		e.learns = m
+		e.model = m
 	}
 	return e.twice
 }
@@ -175,7 +175,7 @@ func (e *Encoder) setReading(r reading) (anew bool, err error) {
 	if e.built && r.same(&e.as) {
 		return false, nil
 	}
-	e.learns = nil
+	e.model = nil
 	for k := range r.known {
 		if isPlace(&r.known[k], r.places) {
 			r.places++

@@ -784,8 +784,10 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			s.responses.expect(y, r.m, r.v)
 		}
 		s.responses.add(y, &p.answers)
-		s.responses.neighbours.Add(y, r.t.Alpha, r.t.Beta)
-		s.responses.middle.Add(y, r.t.Alpha, r.t.Beta)
+		by := lik.Residual(r.t.Alpha, r.t.Beta)
+		if s.responses.neighbours.Add(y, by); p.noise {
+			s.responses.middle.Add(y, by)
+		}
 		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
 			s.responses.furthest.meet(s.likelihoodInUnit(0), &p.answers, y, o, s.units.responses(), r.m, r.v)
 		}
