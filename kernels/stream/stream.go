@@ -785,7 +785,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 		}
 		s.responses.add(y, &p.answers)
 		by := lik.Residual(r.t.Alpha, r.t.Beta)
-		if s.responses.neighbours.Add(y, by); p.noise {
+		if s.responses.neighbours.Add(y, by); p.noise && p.Exact {
 			s.responses.middle.Add(y, by)
 		}
 		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
@@ -1358,7 +1358,7 @@ func (s *State) summary(f *kernels.Fit) {
 	if start := p.Model.Start; s.n > 0 && s.told == 0 && (start == nil || start.N == 0) {
 		f.AddStatus(kernels.WeightlessNote)
 	}
-	exact := p.Model.Lik.Traits().Gaussian && s.bank[k].learning != nil && s.exactly(k)
+	exact := p.Exact && s.bank[k].learning != nil && s.exactly(k)
 	f.AddStatus(s.responses.notes(f, p, s.score(k), exact))
 	f.AddStatus(s.scaleNote(f))
 	f.AddStatus(s.codeNote())

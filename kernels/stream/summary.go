@@ -328,7 +328,7 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bo
 			status = kernels.Join(status, c.calibration.note(p.Model.Lik))
 		}
 	}
-	if c != nil && p.noise {
+	if c != nil && p.noise && p.Exact {
 		status = kernels.Join(status, c.middle.Note())
 	}
 	return status
