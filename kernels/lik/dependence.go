@@ -91,7 +91,7 @@ func (d *Dependence) Merge(o *Dependence) {
 // standard error, whatever the tails: the sum of products that are symmetric exceeds it 4 times with
 // a probability of at most exp(-4²/2) (de la Peña, Klass and Lai 2004, Annals of Probability 32).
 const (
-	dependent        = 0.3
+	dependent        = 1. / 3
 	dependentClearly = 4
 	sortedRun        = 20
 )

@@ -39,7 +39,7 @@ func (m *Middle) Merge(o Middle) {
 // freedom has 0.10 more, the logistic distribution 0.04. Of few values fewer may lie there, which harms
 // no interval much.
 const (
-	moreWithin    = 0.08
+	moreWithin    = 0.1
 	withinClearly = 5
 )
 
