@@ -23,16 +23,18 @@ func (p *Problem) Residuals(f *Fit) string {
 	b := p.Batch()
 	var neighbours lik.Dependence
 	var middle lik.Middle
+	normal := p.Lik.Traits().Gaussian && p.Options.AutoDispersion
 	for i := range p.N {
 		p.Stop.Row(i)
 		o := b.Obs(i)
 		_, slope, bend := l.LogLik(o, eta[i])
 		r := lik.Residual(slope, -bend)
-		neighbours.Add(o, r)
-		middle.Add(o, r)
+		if neighbours.Add(o, r); normal {
+			middle.Add(o, r)
+		}
 	}
 	note := neighbours.Note()
-	if p.Lik.Traits().Gaussian && p.Options.AutoDispersion {
+	if normal {
 		note = Join(note, middle.Note())
 	}
 	return note
