@@ -6,11 +6,13 @@ import (
 )
 
 // Residuals is the note on rows of p that depart from what f, its fit, expects of them together with
-// those that they follow, in the order of time or of the rows (lik.Dependence), and on responses
-// that vary otherwise than gaussian with a learnt dispersion says (lik.Middle); "" if there is none.
+// those that they follow, in the order of time or of the rows (lik.Dependence), on responses that
+// vary otherwise than gaussian with a learnt dispersion says (lik.Middle), and on columns that they
+// follow otherwise than f does (curves); "" if there is none. lines is false if another note says why
+// numbers have no line: codes among them (CodeNote), or some far from the others (Overshoot).
 //
 // Cost: O(non-zeros).
-func (p *Problem) Residuals(f *Fit) string {
+func (p *Problem) Residuals(f *Fit, lines bool) string {
 	if p.Lik == nil || p.N == 0 || p.Count != nil || p.Drifts() {
 		return ""
 	}
@@ -23,6 +25,10 @@ func (p *Problem) Residuals(f *Fit) string {
 	b := p.Batch()
 	var neighbours lik.Dependence
 	var middle lik.Middle
+	var follows *curves
+	if lines {
+		follows = curvesOf(p)
+	}
 	normal := p.Lik.Traits().Gaussian && p.Options.AutoDispersion
 	for i := range p.N {
 		p.Stop.Row(i)
@@ -32,10 +38,16 @@ func (p *Problem) Residuals(f *Fit) string {
 		if neighbours.Add(o, r); normal {
 			middle.Add(o, r)
 		}
+		if follows != nil {
+			follows.add(i, o.Weight, r)
+		}
 	}
 	note := neighbours.Note()
 	if normal {
 		note = Join(note, middle.Note())
+	}
+	if follows != nil {
+		note = Join(note, follows.note(neighbours.Independent()))
 	}
 	return note
 }

@@ -102,6 +102,17 @@ func (d *Dependence) around() (product, squares float64) {
 	return d.product - d.sum*mean, d.squares - d.sum*mean
 }
 
+// Independent is the part of the rows that says as much of the mean of slowly changing residuals as
+// independent ones: (1 - c)/(1 + c) if neighbours correlate by c above 0 (Bartlett 1946, Supplement to
+// the Journal of the Royal Statistical Society 8).
+func (d *Dependence) Independent() float64 {
+	product, squares := d.around()
+	if c := product / squares; c > 0 {
+		return max(0, 1-c) / (1 + c)
+	}
+	return 1
+}
+
 // Sorted reports whether rows lie in the order of their responses, if only in parts.
 func (d *Dependence) Sorted() bool { return d.n >= sortedRun*d.runs }
 

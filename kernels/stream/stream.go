@@ -595,6 +595,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	if s.means != nil {
 		xs = s.fill(fs, xs, o.Weight > 0)
 	}
+	given, numbers := fs, xs
 	if s.units != nil {
 		known := 0.0
 		fs, xs, known = s.standardiseRow(fs, xs, o.Weight > 0)
@@ -641,6 +642,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	if s.responses != nil || o.Weight > 0 && s.told >= p.begins {
 		s.summarise(b.Obs(i), o, s.bank[0].room(&one))
+	}
+	if o.Weight > 0 {
+		s.follow(given, numbers, &s.bank[0].room(&one).t)
 	}
 	if s.n++; o.Weight > 0 {
 		s.told++
@@ -1359,9 +1363,13 @@ func (s *State) summary(f *kernels.Fit) {
 		f.AddStatus(kernels.WeightlessNote)
 	}
 	exact := p.Exact && s.bank[k].learning != nil && s.exactly(k)
-	f.AddStatus(s.responses.notes(f, p, s.score(k), exact))
+	codes, curve := s.codeNote(), ""
+	if codes == "" {
+		curve = s.curveNote(f)
+	}
+	f.AddStatus(s.responses.notes(f, p, s.score(k), exact, curve))
 	f.AddStatus(s.scaleNote(f))
-	f.AddStatus(s.codeNote())
+	f.AddStatus(codes)
 	f.AddStatus(s.openNote(f))
 	f.AddStatus(s.priorsNote())
 	f.AddStatus(kernels.SkippedNote(f.Skipped))

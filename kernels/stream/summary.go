@@ -304,8 +304,8 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) 
 }
 
 // notes returns the notes on a summary over whose rows f's filter had the log density score; exact says
-// that it has the posterior in any order of the rows.
-func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bool) (status string) {
+// that it has the posterior in any order of the rows, and curve is the note on a column.
+func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bool, curve string) (status string) {
 	if base, bad := c.worseThanMean(f, p, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
@@ -323,7 +323,7 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bo
 	case !(exact && !c.neighbours.Sorted()) && c.order(&p.answers):
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or use a method that keeps them, such as laplace")
 	default:
-		status = kernels.Join(status, c.neighbours.Note())
+		status = kernels.Join(kernels.Join(status, c.neighbours.Note()), curve)
 		if p.calibrates && !innovates(p.rule) {
 			status = kernels.Join(status, c.calibration.note(p.Model.Lik))
 		}

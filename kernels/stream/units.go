@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/design"
@@ -198,6 +199,7 @@ type column struct {
 	unit  Unit // in force
 	how   Numbers
 	ends  *kernels.Extremes // of the numbers after the first endsBegin, nil before
+	curve *lik.Curve        // of residuals of rows after these; nil before
 }
 
 // endsBegin is the number of values before the extremes: small groups are spared the memory, and
@@ -246,6 +248,7 @@ func (u *units) clone(old *units) *units {
 	c.cols, c.at, c.order = append(old.cols[:0], u.cols...), append(old.at[:0], u.at...), append(old.order[:0], u.order...)
 	for k := range c.cols {
 		c.cols[k].ends = c.cols[k].ends.Clone()
+		c.cols[k].curve = mergedCurves(nil, c.cols[k].curve)
 	}
 	c.rowBuffer = nil
 	if u.y != nil {
@@ -262,9 +265,11 @@ func (u *units) size() int64 {
 	if u == nil {
 		return 0
 	}
-	n := 120 + 96*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order))
+	n := 120 + 104*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order))
 	for k := range u.cols {
-		n += u.cols[k].ends.Size()
+		if n += u.cols[k].ends.Size(); u.cols[k].curve != nil {
+			n += int64(unsafe.Sizeof(lik.Curve{}))
+		}
 	}
 	return n
 }
@@ -891,7 +896,7 @@ func (s *State) toCommonUnits(src *State, g *Merging) (*State, error) {
 		}
 		now := c.unit
 		without, withoutToo := c.N < s.told || c.unit.Scale != 0, o.N < src.told || o.unit.Scale != 0
-		c.ends = kernels.MergedExtremes(c.ends, o.ends)
+		c.ends, c.curve = kernels.MergedExtremes(c.ends, o.ends), mergedCurves(c.curve, o.curve)
 		switch stats := begun.ColumnStats; {
 		case o.N == stats.N: // nothing was learnt there
 		case c.N == stats.N:

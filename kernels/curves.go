@@ -1,0 +1,249 @@
+package kernels
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
+)
+
+// Residuals that follow columns are looked for in curveRows rows, in the first curveColumns numbers
+// and in pairs of up to crossColumns columns.
+const (
+	curveRows    = 512
+	curveColumns = 1024
+	crossColumns = 64
+)
+
+// curves finds what residuals of a sample of rows follow in columns of a problem otherwise than by a
+// line (lik.Curve), and in pairs of them otherwise than by a sum (lik.Cross): neither is in a
+// generalized linear model unless the rows give it.
+type curves struct {
+	p        *Problem
+	freedom  float64 // rows less weights
+	rows     []int   // a sample, ascending, then those of it that have weight
+	next     int     // in rows, for add
+	residual []float64
+	spread   lik.Spread
+}
+
+// curvesOf chooses the sample, one row at random of each of curveRows stretches; nil if p has too
+// few rows.
+func curvesOf(p *Problem) *curves {
+	n, freedom := min(p.N, curveRows), float64(p.N-p.P)
+	if !lik.CurveFreedom(freedom) {
+		return nil
+	}
+	c := &curves{p: p, freedom: freedom, rows: make([]int, n), residual: make([]float64, 0, n)}
+	for k := range c.rows {
+		lo, hi := k*p.N/n, (k+1)*p.N/n
+		c.rows[k] = lo + int(mix(uint64(k+1)*k1, k2)%uint64(hi-lo))
+	}
+	return c
+}
+
+// add takes row i, all in turn, of some weight or none, with its residual.
+func (c *curves) add(i int, weight, residual float64) {
+	if c.next == len(c.rows) || c.rows[c.next] != i {
+		return
+	}
+	c.next++
+	if weight > 0 {
+		c.rows[len(c.residual)] = i
+		c.residual = append(c.residual, residual)
+		c.spread.Add(residual)
+	}
+}
+
+// note is the sentence about the column, or else the pair of columns, that residuals follow most;
+// "" if they clearly follow none. independent is the part of the rows that tells.
+func (c *curves) note(independent float64) string {
+	n := float64(len(c.residual))
+	freedom := min(n*c.freedom/float64(c.p.N), c.freedom*independent)
+	if !lik.CurveFreedom(freedom) {
+		return ""
+	}
+	columns := c.columns()
+	tests := len(columns)
+	pairs := tests <= crossColumns
+	if pairs {
+		tests += tests * (tests - 1) / 2
+	}
+	most, note := 0.0, ""
+	for k := range columns {
+		x := &columns[k]
+		if share := x.curve.Clear(freedom, tests); share > most {
+			most, note = share, lik.CurveNote(x.name, share)
+		}
+	}
+	if note != "" || !pairs {
+		return note
+	}
+	c.flatten(columns)
+	for k := range columns {
+		for l := range k {
+			a, b := &columns[l], &columns[k]
+			var cross lik.Cross
+			for i, r := range c.residual {
+				cross.Add(a.cell[i], b.cell[i], r)
+			}
+			if share, d := cross.Share(&c.spread, a.lost+b.lost); share > most && c.spread.Clear(share, d, freedom, tests) {
+				most, note = share, lik.CrossNote(a.name, b.name, share)
+			}
+		}
+	}
+	return note
+}
+
+// sweeps is how often the lines and means of all columns are subtracted, one after the other, which a
+// fit has done but for its prior.
+const sweeps = 3
+
+// flatten subtracts from the residuals their lines in numbers and their means in the cells of levels.
+func (c *curves) flatten(columns []celled) {
+	for range sweeps {
+		for k := range columns {
+			x := &columns[k]
+			if x.x == nil {
+				var sum, rows [lik.CrossCells]float64
+				for i, r := range c.residual {
+					sum[x.cell[i]] += r
+					rows[x.cell[i]]++
+				}
+				for i := range c.residual {
+					c.residual[i] -= sum[x.cell[i]] / rows[x.cell[i]]
+				}
+				continue
+			}
+			slope, square := 0.0, 0.0
+			for i, r := range c.residual {
+				slope, square = slope+r*x.x[i], square+x.x[i]*x.x[i]
+			}
+			for i := range c.residual {
+				c.residual[i] -= slope / square * x.x[i]
+			}
+		}
+	}
+	c.spread = lik.Spread{}
+	for _, r := range c.residual {
+		c.spread.Add(r)
+	}
+}
+
+// celled is a column of the sample, cut into cells.
+type celled struct {
+	name  string
+	x     []float64 // standardised, of a number; nil of levels
+	curve lik.Curve // of a number
+	cell  []uint8   // of lik.Cross, by row; nil if there is one cell only
+	lost  int       // degrees of freedom between cells, to a line or the means of levels
+}
+
+// columns returns those of the sample with more than one cell, less interactions.
+func (c *curves) columns() (out []celled) {
+	at := make([]int, c.p.P) // by weight: its number from 1, or its column of levels from -1
+	var numbers, levels []string
+	for j, id := range c.p.cols {
+		if name := c.p.dict.LevelColumn(id); name != "" {
+			k := slices.Index(levels, name)
+			if k < 0 {
+				k, levels = len(levels), append(levels, name)
+			}
+			at[j] = -1 - k
+		} else if c.p.IsNumber(j) && len(numbers) < curveColumns {
+			numbers = append(numbers, c.p.Name(j))
+			at[j] = len(numbers)
+		}
+	}
+	n := len(c.residual)
+	value := memory.Floats(n * len(numbers)) // one number after the other
+	level := make([]uint32, n*len(levels))   // the weight of the last level, from 1; 0 for none
+	for k := range n {
+		cols, vals := c.p.Entries(c.rows[k])
+		for e, j := range cols {
+			if a := at[j]; a > 0 {
+				value[(a-1)*n+k] = vals[e]
+			} else if a < 0 {
+				level[(-1-a)*n+k] = j + 1
+			}
+		}
+	}
+	add := func(name string, x celled) {
+		if x.name = name; x.cell != nil && !slices.ContainsFunc(c.p.columns, func(f FitColumn) bool { return f.Name == name && f.Parts != "" }) {
+			out = append(out, x)
+		}
+	}
+	for k, name := range numbers {
+		add(name, c.number(value[k*n:(k+1)*n]))
+	}
+	for k, name := range levels {
+		add(name, c.levels(level[k*n:(k+1)*n]))
+	}
+	return out
+}
+
+// number standardises a number and cuts it into intervals, in each of which about as many of the rows lie.
+func (c *curves) number(x []float64) (out celled) {
+	some := make([]float64, 0, len(x)) // they suffice to tell where intervals begin
+	for k := 0; k < len(x); k += 1 + len(x)/(curveRows/4) {
+		some = append(some, x[k])
+	}
+	slices.Sort(some)
+	from := make([]float64, 0, lik.CurveCells)
+	for q := 1; q < lik.CurveCells; q++ {
+		if t := some[q*len(some)/lik.CurveCells]; t > some[0] && (len(from) == 0 || t > from[len(from)-1]) {
+			from = append(from, t)
+		}
+	}
+	if len(from) == 0 {
+		return out
+	}
+	var unit ColumnStats
+	for _, v := range x {
+		unit.Add(v)
+	}
+	out.x, out.lost, out.cell = x, 1, make([]uint8, len(x))
+	for k, v := range x {
+		cell := 0
+		for _, t := range from {
+			if v >= t {
+				cell++
+			}
+		}
+		x[k] = (v - unit.Center) / unit.Scale
+		out.curve.Add(cell, x[k], c.residual[k])
+		if len(from) >= lik.CrossCells {
+			cell = cell * lik.CrossCells / (len(from) + 1)
+		}
+		out.cell[k] = uint8(cell)
+	}
+	return out
+}
+
+// levels keeps the most frequent levels apart and takes the others, and rows without one, together.
+func (c *curves) levels(x []uint32) (out celled) {
+	rows := map[uint32]int{}
+	for _, j := range x {
+		rows[j]++
+	}
+	most := make([]uint32, 0, len(rows))
+	for j := range rows {
+		most = append(most, j)
+	}
+	if len(most) == 1 {
+		return out
+	}
+	slices.SortFunc(most, func(a, b uint32) int { return cmp.Or(cmp.Compare(rows[b], rows[a]), cmp.Compare(a, b)) })
+	out.lost = min(len(most), lik.CrossCells) - 1
+	most = most[:min(len(most), lik.CrossCells-1)]
+	out.cell = make([]uint8, len(x))
+	for k, j := range x {
+		cell := slices.Index(most, j)
+		if cell < 0 {
+			cell = lik.CrossCells - 1
+		}
+		out.cell[k] = uint8(cell)
+	}
+	return out
+}
