@@ -85,6 +85,11 @@ var tries = []try{
 	sqlTry("an exposure as a number, negbinomial, one pass", "", "poisson", "bglm_adf(y, "+shared+", {family: 'negbinomial'} ORDER BY i)", shared, exposed),
 	sqlTry("one random walk for another", said, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, walks),
 	sqlTry("one random walk for another, one pass", said, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, walks),
+	sqlTry("a response highest in middle age", said, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'})", people, middleAge),
+	sqlTry("a response highest in middle age, one pass", said, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'})", people, middleAge),
+	sqlTry("a response highest in middle age, the square given", right, "gaussian", "bglm_fit(y, "+squared+", {family: 'gaussian'})", squared, middleAge),
+	sqlTry("an effect of age that depends on income", said, "bernoulli", "bglm_fit(y, "+people+")", people, dependsOnIncome),
+	sqlTry("an effect of age that depends on income, both given", right, "bernoulli", "bglm_fit(y, "+both+")", both, dependsOnIncome),
 	{"3,000 words in a list", "`bglm_laplace(y, x)`", right, manyWords("bglm_laplace(y, x)")},
 	{"3,000 words, prior variance learnt", "`bglm_laplace(y, x, {prior_variance: 'auto'})`", right, manyWords("bglm_laplace(y, x, {prior_variance: 'auto'})")},
 	{"3,000 words, bglm_fit", "`bglm_fit(y, x)`", right, manyWords("bglm_fit(y, x)")},
@@ -113,6 +118,13 @@ const (
 	// walks are two series without relation; eta is the value before.
 	walks = "SELECT * EXCLUDE (a, b) REPLACE (sum(a) OVER (ORDER BY i) AS income, sum(b) OVER (ORDER BY i) AS y, sum(b) OVER (ORDER BY i) - b AS eta) FROM (SELECT *, " +
 		"sqrt(-2 * ln((hash(i, 7) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 8) % 10000) / 10000) AS a, sqrt(-2 * ln((hash(i, 9) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 10) % 10000) / 10000) AS b FROM rows) ORDER BY i"
+	// middleAge is a response that falls with the distance from an age; squared has the square as well.
+	middleAge = "SELECT * REPLACE (eta + y - e AS y) FROM (SELECT * REPLACE (-2 * v * v AS eta), eta AS e FROM rows)"
+	squared   = "{income: income, age: age, age2: age * age, city: city}"
+	// dependsOnIncome is a response that rises with age among those of high income, and falls among
+	// others; both has the product as well.
+	dependsOnIncome = "SELECT * REPLACE ((hash(i, 11) % 10000 / 10000 < 1 / (1 + exp(-eta)))::INT AS y) FROM (SELECT * REPLACE (3 * u * v AS eta) FROM rows)"
+	both            = "{income: income, age: age, city: city, 'income:age': {income: income, age: age}}"
 	// overdispersed doubles every other count and drops the rest.
 	overdispersed = "SELECT * REPLACE (CASE WHEN hash(i) % 2 = 0 THEN 2 * y ELSE 0 END AS y) FROM rows"
 )
