@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 )
@@ -26,6 +27,7 @@ func codeStatus(t *testing.T, method string, s *option.Settings, u, v []float64,
 // TestCodes: a code for missing values in a numeric column, beside which the other values count for
 // next to nothing, is named, also if the rows that tell most columns apart do not have it.
 func TestCodes(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct {
 		name  string
 		n     int

@@ -231,6 +231,7 @@ func TestStreamScaleGiven(t *testing.T) {
 
 // Prior variances of a studentt stream are near those of laplace, which has the rows.
 func TestStreamScaleVariances(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, n := range []int{200, 1000} {
 		for _, sd := range []float64{0.1, 0.5, 1.5} {
 			for seed := range uint64(3) {

@@ -140,3 +140,30 @@ func TestDependenceRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestDependenceIndependent: the variance of the mean of a long series is that of independent rows
+// over the part of them that Independent is, within four standard errors of 2,000 series; alternating
+// rows count no more than independent ones.
+func TestDependenceIndependent(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	const sets, n = 2000, 400
+	for _, c := range []float64{-0.5, 0, 0.5, 0.8} {
+		part, square := 0.0, 0.0
+		for range sets {
+			var d Dependence
+			mean := 0.0
+			for _, e := range series(rnd, n, c) {
+				d.Add(Obs{Y: rnd.NormFloat64(), Weight: 1}, e)
+				mean += e / n
+			}
+			part += d.Independent() / sets
+			square += mean * mean * n / sets
+		}
+		switch {
+		case c <= 0 && !(part > 0.95 && part <= 1):
+			t.Errorf("correlation %v: a part of %v", c, part)
+		case c > 0 && math.Abs(part*square-1) > 4*math.Sqrt(2./sets)+2*(1+c)/(1-c)/n:
+			t.Errorf("correlation %v: a part of %v, and a variance %v times that of independent rows", c, part, square)
+		}
+	}
+}
