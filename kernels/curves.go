@@ -134,13 +134,14 @@ func (c *curves) flatten(columns []celled) {
 // celled is a column of the sample, cut into cells.
 type celled struct {
 	name  string
+	place int       // among the columns of x; -1 for an entry of a list of numbers
 	x     []float64 // standardised, of a number; nil of levels
 	curve lik.Curve // of a number
 	cell  []uint8   // of lik.Cross, by row; nil if there is one cell only
 	lost  int       // degrees of freedom between cells, to a line or the means of levels
 }
 
-// columns returns those of the sample with more than one cell, less interactions.
+// columns returns those of the sample with more than one cell, in the order of x, less interactions.
 func (c *curves) columns() (out []celled) {
 	at := make([]int, c.p.P) // by weight: its number from 1, or its column of levels from -1
 	var numbers, levels []string
@@ -170,7 +171,8 @@ func (c *curves) columns() (out []celled) {
 		}
 	}
 	add := func(name string, x celled) {
-		if x.name = name; x.cell != nil && !slices.ContainsFunc(c.p.columns, func(f FitColumn) bool { return f.Name == name && f.Parts != "" }) {
+		x.name, x.place = name, slices.IndexFunc(c.p.columns, func(f FitColumn) bool { return f.Name == name })
+		if x.cell != nil && (x.place < 0 || c.p.columns[x.place].Parts == "") {
 			out = append(out, x)
 		}
 	}
@@ -180,6 +182,7 @@ func (c *curves) columns() (out []celled) {
 	for k, name := range levels {
 		add(name, c.levels(level[k*n:(k+1)*n]))
 	}
+	slices.SortStableFunc(out, func(a, b celled) int { return a.place - b.place })
 	return out
 }
 

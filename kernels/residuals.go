@@ -46,8 +46,8 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 	if normal {
 		note = Join(note, middle.Note())
 	}
-	if follows != nil {
-		note = Join(note, follows.note(neighbours.Independent()))
+	if follows != nil { // first, because rows in the order of such a column depend on each other
+		note = Join(follows.note(neighbours.Independent()), note)
 	}
 	return note
 }

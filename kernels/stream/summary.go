@@ -323,7 +323,7 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bo
 	case !(exact && !c.neighbours.Sorted()) && c.order(&p.answers):
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or use a method that keeps them, such as laplace")
 	default:
-		status = kernels.Join(kernels.Join(status, c.neighbours.Note()), curve)
+		status = kernels.Join(kernels.Join(status, curve), c.neighbours.Note())
 		if p.calibrates && !innovates(p.rule) {
 			status = kernels.Join(status, c.calibration.note(p.Model.Lik))
 		}
