@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +87,18 @@ func TestCurves(t *testing.T) {
 				u, v, y := shaped(seed, 600, family, func(u, _ float64) float64 { return steep * (math.Abs(u) - 1.3) })
 				own := []*rows.Slice{rows.Numbers("u", u), rows.Numbers("v", v)}
 				check(what, statusOf(t, method, family, y, own...), true)
+				if method == "laplace" { // rows in the order of their responses depend on each other by that alone
+					a, b, z := slices.Clone(u), slices.Clone(v), slices.Clone(y)
+					order := make([]int, len(y))
+					for i := range order {
+						order[i] = i
+					}
+					slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(y[i], y[j]) })
+					for to, i := range order {
+						a[to], b[to], z[to] = u[i], v[i], y[i]
+					}
+					check(what+", sorted", statusOf(t, method, family, z, rows.Numbers("u", a), rows.Numbers("v", b)), true)
+				}
 				for i := range v {
 					v[i] = math.Abs(u[i])
 				}

@@ -104,10 +104,10 @@ func (d *Dependence) around() (product, squares float64) {
 
 // Independent is the part of the rows that says as much of the mean of slowly changing residuals as
 // independent ones: (1 - c)/(1 + c) if neighbours correlate by c above 0 (Bartlett 1946, Supplement to
-// the Journal of the Royal Statistical Society 8).
+// the Journal of the Royal Statistical Society 8), unless they were sorted by their responses.
 func (d *Dependence) Independent() float64 {
 	product, squares := d.around()
-	if c := product / squares; c > 0 {
+	if c := product / squares; c > 0 && !d.Sorted() {
 		return max(0, 1-c) / (1 + c)
 	}
 	return 1
