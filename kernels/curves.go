@@ -8,10 +8,9 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// Residuals that follow columns are looked for in curveRows rows, in the first curveColumns numbers
-// and in pairs of up to crossColumns columns.
+// Residuals that follow columns are looked for in the first curveColumns numbers and in pairs of up to
+// crossColumns columns.
 const (
-	curveRows    = 512
 	curveColumns = 1024
 	crossColumns = 64
 )
@@ -22,38 +21,24 @@ const (
 type curves struct {
 	p        *Problem
 	freedom  float64 // rows less weights
-	rows     []int   // a sample, ascending, then those of it that have weight
-	next     int     // in rows, for add
+	rows     []int   // the sample, ascending
 	residual []float64
 	spread   lik.Spread
 }
 
-// curvesOf chooses the sample, one row at random of each of curveRows stretches; nil if p has too
-// few rows.
+// curvesOf returns nil if p has too few rows.
 func curvesOf(p *Problem) *curves {
-	n, freedom := min(p.N, curveRows), float64(p.N-p.P)
+	freedom := float64(p.N - p.P)
 	if !lik.CurveFreedom(freedom) {
 		return nil
 	}
-	c := &curves{p: p, freedom: freedom, rows: make([]int, n), residual: make([]float64, 0, n)}
-	for k := range c.rows {
-		lo, hi := k*p.N/n, (k+1)*p.N/n
-		c.rows[k] = lo + int(mix(uint64(k+1)*k1, k2)%uint64(hi-lo))
-	}
-	return c
+	return &curves{p: p, freedom: freedom}
 }
 
-// add takes row i, all in turn, of some weight or none, with its residual.
-func (c *curves) add(i int, weight, residual float64) {
-	if c.next == len(c.rows) || c.rows[c.next] != i {
-		return
-	}
-	c.next++
-	if weight > 0 {
-		c.rows[len(c.residual)] = i
-		c.residual = append(c.residual, residual)
-		c.spread.Add(residual)
-	}
+// add adds row i, later than those before, with its residual.
+func (c *curves) add(i int, residual float64) {
+	c.rows, c.residual = append(c.rows, i), append(c.residual, residual)
+	c.spread.Add(residual)
 }
 
 // note is the sentence about the column, or else the pair of columns, that residuals follow most;
@@ -189,7 +174,7 @@ func (c *curves) columns() (out []celled) {
 // number standardises a number and cuts it into intervals, in each of which about as many of the rows lie.
 func (c *curves) number(x []float64) (out celled) {
 	some := make([]float64, 0, len(x)) // they suffice to tell where intervals begin
-	for k := 0; k < len(x); k += 1 + len(x)/(curveRows/4) {
+	for k := 0; k < len(x); k += 1 + len(x)/(sampleRows/4) {
 		some = append(some, x[k])
 	}
 	slices.Sort(some)

@@ -5,11 +5,44 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
+// sampleRows is the number of rows of a sample: enough to show what concerns many.
+const sampleRows = 512
+
+// sample is one row at random out of each of up to sampleRows stretches of rows.
+type sample struct {
+	n, next int // rows, and the one that is next
+	k, of   int // its stretch
+}
+
+func sampleOf(n int) *sample {
+	s := &sample{n: n, k: -1, of: min(n, sampleRows)}
+	s.advance()
+	return s
+}
+
+func (s *sample) advance() {
+	s.k++
+	lo, hi := s.k*s.n/s.of, (s.k+1)*s.n/s.of
+	s.next = lo + int(mix(uint64(s.k+1)*k1, k2)%uint64(hi-lo))
+}
+
+// has reports whether row i is in the sample. It is asked of all rows in turn.
+func (s *sample) has(i int) bool {
+	if i != s.next {
+		return false
+	}
+	if s.k+1 < s.of {
+		s.advance()
+	}
+	return true
+}
+
 // Residuals is the note on rows of p that depart from what f, its fit, expects of them together with
 // those that they follow, in the order of time or of the rows (lik.Dependence), on responses that
-// vary otherwise than gaussian with a learnt dispersion says (lik.Middle), and on columns that they
-// follow otherwise than f does (curves); "" if there is none. lines is false if another note says why
-// numbers have no line: codes among them (CodeNote), or some far from the others (Overshoot).
+// vary otherwise than gaussian with a learnt dispersion (lik.Middle) or counts of a learnt shape
+// (lik.Quarters), and on columns that they follow otherwise than f does (curves); "" if there is
+// none. lines is false if another note says why numbers have no line: codes among them (CodeNote),
+// or some far from the others (Overshoot).
 //
 // Cost: O(non-zeros).
 func (p *Problem) Residuals(f *Fit, lines bool) string {
@@ -25,11 +58,17 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 	b := p.Batch()
 	var neighbours lik.Dependence
 	var middle lik.Middle
+	var quarters lik.Quarters
 	var follows *curves
 	if lines {
 		follows = curvesOf(p)
 	}
 	normal := p.Lik.Traits().Gaussian && p.Options.AutoDispersion
+	var counts lik.Distribution
+	if lines {
+		counts = p.countsOf(l)
+	}
+	some := sampleOf(p.N)
 	for i := range p.N {
 		p.Stop.Row(i)
 		o := b.Obs(i)
@@ -38,16 +77,39 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 		if neighbours.Add(o, r); normal {
 			middle.Add(o, r)
 		}
-		if follows != nil {
-			follows.add(i, o.Weight, r)
+		if !some.has(i) {
+			continue
+		}
+		if follows != nil && o.Weight > 0 {
+			follows.add(i, r)
+		}
+		if counts != nil && o.Weight == 1 {
+			quarters.Add(counts.CDF(o, eta[i]))
 		}
 	}
 	note := neighbours.Note()
 	if normal {
 		note = Join(note, middle.Note())
 	}
+	if counts != nil {
+		note = Join(note, quarters.Note(l))
+	}
 	if follows != nil { // first, because rows in the order of such a column depend on each other
 		note = Join(follows.note(neighbours.Independent()), note)
 	}
 	return note
+}
+
+// fewPerWeight is the number of rows for each weight from which residuals vary nearly as much as
+// errors.
+const fewPerWeight = 4
+
+// countsOf returns l as a distribution of counts whose shape was learnt from enough rows; nil if it is
+// none.
+func (p *Problem) countsOf(l lik.Likelihood) lik.Distribution {
+	if t := l.Traits(); !t.Counts || !p.Options.AutoShape || p.N < fewPerWeight*p.P {
+		return nil
+	}
+	d, _ := l.(lik.Distribution)
+	return d
 }

@@ -85,6 +85,7 @@ var tries = []try{
 	sqlTry("an exposure as a number, negbinomial, one pass", "", "poisson", "bglm_adf(y, "+shared+", {family: 'negbinomial'} ORDER BY i)", shared, exposed),
 	sqlTry("one random walk for another", said, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, walks),
 	sqlTry("one random walk for another, one pass", said, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, walks),
+	sqlTry("counts with a cause of zeros of their own, negbinomial", "", "poisson", "bglm_fit(y, "+people+", {family: 'negbinomial'})", people, moreZeros),
 	sqlTry("a response highest in middle age", said, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'})", people, middleAge),
 	sqlTry("a response highest in middle age, one pass", said, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'})", people, middleAge),
 	sqlTry("a response highest in middle age, the square given", right, "gaussian", "bglm_fit(y, "+squared+", {family: 'gaussian'})", squared, middleAge),
@@ -118,6 +119,8 @@ const (
 	// walks are two series without relation; eta is the value before.
 	walks = "SELECT * EXCLUDE (a, b) REPLACE (sum(a) OVER (ORDER BY i) AS income, sum(b) OVER (ORDER BY i) AS y, sum(b) OVER (ORDER BY i) - b AS eta) FROM (SELECT *, " +
 		"sqrt(-2 * ln((hash(i, 7) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 8) % 10000) / 10000) AS a, sqrt(-2 * ln((hash(i, 9) % 10000 + 1) / 10001.0)) * cos(6.283185307 * (hash(i, 10) % 10000) / 10000) AS b FROM rows) ORDER BY i"
+	// moreZeros drops every other count, whatever the columns say.
+	moreZeros = "SELECT * REPLACE (CASE WHEN hash(i, 12) % 2 = 0 THEN 0 ELSE y + 5 END AS y, ln((exp(eta) + 5) / 2) AS eta) FROM rows"
 	// middleAge is a response that falls with the distance from an age; squared has the square as well.
 	middleAge = "SELECT * REPLACE (eta + y - e AS y) FROM (SELECT * REPLACE (-2 * v * v AS eta), eta AS e FROM rows)"
 	squared   = "{income: income, age: age, age2: age * age, city: city}"

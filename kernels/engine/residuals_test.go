@@ -184,3 +184,31 @@ func TestMiddle(t *testing.T) {
 		}
 	}
 }
+
+// TestQuarters: fits that learn the shape of counts say that these have more zeros, beside large ones,
+// than it allows, and nothing of counts that are so, of gamma or of heavy-tailed responses.
+func TestQuarters(t *testing.T) {
+	const quarter = " quarter of what negbinomial expects of them: "
+	for _, method := range []string{"auto", "laplace", "ep", "lowrank"} {
+		for seed := range uint64(4) {
+			rnd := rand.New(rand.NewPCG(seed, 81))
+			u := walk(rnd, 400, 0)
+			counts := map[string][]float64{}
+			for _, s := range u {
+				large := math.Floor(8*math.Exp(0.3*s) + 3*rnd.Float64())
+				counts["zeros"] = append(counts["zeros"], map[bool]float64{true: 0, false: large}[rnd.IntN(2) == 0])
+				// Of size 1: geometric.
+				counts["size 1"] = append(counts["size 1"], math.Floor(rnd.ExpFloat64()/math.Log1p(math.Exp(-0.5*s)/4)))
+				counts["gamma"] = append(counts["gamma"], math.Exp(s)*rnd.ExpFloat64())
+				counts["studentt"] = append(counts["studentt"], s+rnd.NormFloat64()/math.Sqrt((rnd.ExpFloat64()+rnd.ExpFloat64())/2))
+			}
+			for name, y := range counts {
+				family := map[string]string{"gamma": "gamma", "studentt": "studentt"}[name]
+				status := statusOf(t, method, kernels.Or(family, "negbinomial"), y, rows.Numbers("u", u))
+				if strings.Contains(status, quarter) != (name == "zeros") || strings.Contains(status, "quarter of") && family != "" {
+					t.Errorf("%s, %s, seed %d: %s", method, name, seed, status)
+				}
+			}
+		}
+	}
+}
