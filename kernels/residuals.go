@@ -41,8 +41,8 @@ func (s *sample) has(i int) bool {
 // those that they follow, in the order of time or of the rows (lik.Dependence), on responses that
 // vary otherwise than gaussian with a learnt dispersion (lik.Middle) or counts of a learnt shape
 // (lik.Quarters), and on columns that they follow otherwise than f does (curves); "" if there is
-// none. lines is false if another note says why numbers have no line: codes among them (CodeNote),
-// or some far from the others (Overshoot).
+// none. lines is false if another note says why numbers have no line, which curves and quarters rest
+// on: codes among them (CodeNote), or some far from the others (Overshoot).
 //
 // Cost: O(non-zeros).
 func (p *Problem) Residuals(f *Fit, lines bool) string {
@@ -60,14 +60,11 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 	var middle lik.Middle
 	var quarters lik.Quarters
 	var follows *curves
-	if lines {
-		follows = curvesOf(p)
-	}
-	normal := p.Lik.Traits().Gaussian && p.Options.AutoDispersion
 	var counts lik.Distribution
 	if lines {
-		counts = p.countsOf(l)
+		follows, counts = curvesOf(p), p.countsOf(l)
 	}
+	normal := p.Lik.Traits().Gaussian && p.Options.AutoDispersion
 	some := sampleOf(p.N)
 	for i := range p.N {
 		p.Stop.Row(i)
