@@ -59,36 +59,25 @@ func (p *Problem) free() bool {
 // ClassBaseNote is BaseNote for a fit with classes: without x the rows are predicted by the
 // classes' shares.
 func (p *Problem) ClassBaseNote(f *Fit) string {
-	k := len(f.Classes)
-	if p.N == 0 || k < 2 || p.free() || len(f.Beliefs) != k*len(p.at) {
+	w := p.classMeans(f)
+	if w == nil || p.free() {
 		return ""
 	}
-	eta, w := make([][]float64, k), memory.Floats(p.P)
-	for a := range eta {
-		for b, j := range p.at {
-			if j >= 0 {
-				w[j] = f.Beliefs[a*len(p.at)+b].Mean
+	eta := memory.Floats(p.N)
+	fit, weight := 0.0, 0.0
+	for i, total := range p.classTotals(f, w, eta) {
+		fit -= p.RowWeight(i) * total
+	}
+	k, of := len(w), make([]float64, len(w))
+	for a := range w {
+		p.classPredictor(f, a, w[a], eta)
+		for i, y := range p.Y {
+			p.Stop.Row(i)
+			if int(y) == a {
+				n := p.RowWeight(i)
+				fit, weight, of[a] = fit+n*eta[i], weight+n, of[a]+n
 			}
 		}
-		offset := p.Offset
-		if f.Classes[a] == p.Options.Reference {
-			offset = nil
-		}
-		eta[a] = memory.Floats(p.N)
-		p.Affine(eta[a], w, offset)
-	}
-	fit, weight, of := 0.0, 0.0, make([]float64, k)
-	for i, y := range p.Y {
-		p.Stop.Row(i)
-		top, sum, n := math.Inf(-1), 0.0, p.RowWeight(i)
-		for a := range eta {
-			top = max(top, eta[a][i])
-		}
-		for a := range eta {
-			sum += math.Exp(eta[a][i] - top)
-		}
-		fit += n * (eta[int(y)][i] - top - math.Log(sum))
-		weight, of[int(y)] = weight+n, of[int(y)]+n
 	}
 	mean := -0.5 * float64(k-1) * math.Log(weight)
 	for _, n := range of {

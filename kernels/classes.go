@@ -2,11 +2,13 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Classes is a Problem with separate weights for every class: class c of the Learnt ones has
@@ -121,4 +123,51 @@ func (c *Classes) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	}
 	f.Covariance = pack(at, post)
 	return f
+}
+
+// classMeans are the weights of each class of f, a fit of the rows by a softmax; nil if that has fewer
+// than two.
+func (p *Problem) classMeans(f *Fit) [][]float64 {
+	k := len(f.Classes)
+	if p.N == 0 || k < 2 || len(f.Beliefs) != k*len(p.at) {
+		return nil
+	}
+	w := make([][]float64, k)
+	for a := range w {
+		w[a] = memory.Floats(p.P)
+		for b, j := range p.at {
+			if j >= 0 {
+				w[a][j] = f.Beliefs[a*len(p.at)+b].Mean
+			}
+		}
+	}
+	return w
+}
+
+// classPredictor sets eta to that of the rows for class a of f, whose weights are w.
+func (p *Problem) classPredictor(f *Fit, a int, w, eta []float64) {
+	offset := p.Offset
+	if f.Classes[a] == p.Options.Reference {
+		offset = nil
+	}
+	p.Affine(eta, w, offset)
+}
+
+// classTotals are the logarithms of the rows' sums of the classes' exponentials, at weights w; eta is
+// room for a predictor of each row.
+func (p *Problem) classTotals(f *Fit, w [][]float64, eta []float64) []float64 {
+	total := memory.Floats(p.N)
+	for a := range w {
+		p.classPredictor(f, a, w[a], eta)
+		for i, x := range eta {
+			p.Stop.Row(i)
+			if a == 0 {
+				total[i] = x
+				continue
+			}
+			hi, lo := max(total[i], x), min(total[i], x)
+			total[i] = hi + math.Log1p(math.Exp(lo-hi))
+		}
+	}
+	return total
 }

@@ -41,13 +41,14 @@ func (c *curves) add(i int, residual float64) {
 	c.spread.Add(residual)
 }
 
-// note is the sentence about the column, or else the pair of columns, that residuals follow most;
-// "" if they clearly follow none. independent is the part of the rows that tells.
-func (c *curves) note(independent float64) string {
+// note is the sentence about the column, or else the pair of columns, that residuals follow most, for
+// which share of their variance; "" if they clearly follow none. of says whose residuals they are, one
+// of so many kinds, and independent is the part of the rows that tells.
+func (c *curves) note(of string, kinds int, independent float64) (most float64, note string) {
 	n := float64(len(c.residual))
 	freedom := min(n*c.freedom/float64(c.p.N), c.freedom*independent)
 	if !lik.CurveFreedom(freedom) {
-		return ""
+		return 0, ""
 	}
 	columns := c.columns()
 	tests := len(columns)
@@ -55,15 +56,15 @@ func (c *curves) note(independent float64) string {
 	if pairs {
 		tests += tests * (tests - 1) / 2
 	}
-	most, note := 0.0, ""
+	tests *= kinds
 	for k := range columns {
 		x := &columns[k]
 		if share := x.curve.Clear(freedom, tests); share > most {
-			most, note = share, lik.CurveNote(x.name, share)
+			most, note = share, lik.CurveNote(of, x.name, share)
 		}
 	}
 	if note != "" || !pairs {
-		return note
+		return most, note
 	}
 	c.flatten(columns)
 	for k := range columns {
@@ -73,12 +74,12 @@ func (c *curves) note(independent float64) string {
 			for i, r := range c.residual {
 				cross.Add(a.cell[i], b.cell[i], r)
 			}
-			if share, d := cross.Share(&c.spread, a.lost+b.lost); share > most && c.spread.Clear(share, d, freedom, tests) {
-				most, note = share, lik.CrossNote(a.name, b.name, share)
+			if share := cross.Clear(&c.spread, freedom, tests); share > most {
+				most, note = share, lik.CrossNote(of, a.name, b.name, share)
 			}
 		}
 	}
-	return note
+	return most, note
 }
 
 // sweeps is how often the lines and means of all columns are subtracted, one after the other, which a
@@ -123,7 +124,6 @@ type celled struct {
 	x     []float64 // standardised, of a number; nil of levels
 	curve lik.Curve // of a number
 	cell  []uint8   // of lik.Cross, by row; nil if there is one cell only
-	lost  int       // degrees of freedom between cells, to a line or the means of levels
 }
 
 // columns returns those of the sample with more than one cell, in the order of x, less interactions.
@@ -191,7 +191,7 @@ func (c *curves) number(x []float64) (out celled) {
 	for _, v := range x {
 		unit.Add(v)
 	}
-	out.x, out.lost, out.cell = x, 1, make([]uint8, len(x))
+	out.x, out.cell = x, make([]uint8, len(x))
 	for k, v := range x {
 		cell := 0
 		for _, t := range from {
@@ -223,7 +223,6 @@ func (c *curves) levels(x []uint32) (out celled) {
 		return out
 	}
 	slices.SortFunc(most, func(a, b uint32) int { return cmp.Or(cmp.Compare(rows[b], rows[a]), cmp.Compare(a, b)) })
-	out.lost = min(len(most), lik.CrossCells) - 1
 	most = most[:min(len(most), lik.CrossCells-1)]
 	out.cell = make([]uint8, len(x))
 	for k, j := range x {

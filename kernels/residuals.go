@@ -1,6 +1,9 @@
 package kernels
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 )
@@ -92,9 +95,56 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 		note = Join(note, quarters.Note(l))
 	}
 	if follows != nil { // first, because rows in the order of such a column depend on each other
-		note = Join(follows.note(neighbours.Independent()), note)
+		_, curve := follows.note("", 1, neighbours.Independent())
+		note = Join(curve, note)
 	}
 	return note
+}
+
+// ClassResiduals is Residuals for rows whose Y are class numbers, with f their fit by a softmax: each
+// class has residuals, of its rows among all, and the note is on those that show most.
+//
+// Cost: O(non-zeros · classes).
+func (p *Problem) ClassResiduals(f *Fit, lines bool) string {
+	w := p.classMeans(f)
+	if w == nil {
+		return ""
+	}
+	eta := memory.Floats(p.N)
+	total := p.classTotals(f, w, eta)
+	var curve, series string
+	shown, correlation := 0.0, 0.0
+	for a, name := range f.Classes {
+		p.classPredictor(f, a, w[a], eta)
+		var neighbours lik.Dependence
+		var follows *curves
+		if lines {
+			follows = curvesOf(p)
+		}
+		some := sampleOf(p.N)
+		for i, y := range p.Y {
+			p.Stop.Row(i)
+			o := lik.Obs{Weight: p.RowWeight(i)}
+			if int(y) == a {
+				o.Y = 1
+			}
+			prob := math.Exp(eta[i] - total[i])
+			r := lik.Residual(o.Y-prob, prob*(1-prob))
+			neighbours.Add(o, r)
+			if some.has(i) && follows != nil && o.Weight > 0 {
+				follows.add(i, r)
+			}
+		}
+		if c := neighbours.Correlation(); neighbours.Clear() && c > correlation {
+			series, correlation = neighbours.Note(), c
+		}
+		if follows != nil {
+			if share, note := follows.note(fmt.Sprintf(" of class %q", name), len(f.Classes), neighbours.Independent()); share > shown {
+				curve, shown = note, share
+			}
+		}
+	}
+	return Join(curve, series)
 }
 
 // fewPerWeight is the number of rows for each weight from which residuals vary nearly as much as

@@ -21,24 +21,16 @@ import (
 //
 // Cost: O(non-zeros · classes) if classes are separated, otherwise O(non-zeros).
 func (p *Problem) ClassSeparation(f *Fit) string {
-	k := len(f.Classes)
-	if p.N == 0 || k < 2 || len(f.Beliefs) != k*len(p.at) {
+	w := p.classMeans(f)
+	if w == nil {
 		return ""
 	}
+	k := len(w)
 	c := &classSides{Problem: p, k: k, of: make([]float64, k)}
 	for i, y := range p.Y {
 		if p.counts(i) {
 			c.of[int(y)] += p.Rows(i)
 			c.n += p.Rows(i)
-		}
-	}
-	w := make([][]float64, k)
-	for a := range w {
-		w[a] = memory.Floats(p.P)
-		for b, j := range p.at {
-			if j >= 0 {
-				w[a][j] = f.Beliefs[a*len(p.at)+b].Mean
-			}
 		}
 	}
 	all, single := c.apart(w)

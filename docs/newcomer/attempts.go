@@ -40,7 +40,11 @@ func sqlTry(name, must, family, call, x string, rows ...string) try {
 				return failure(err)
 			}
 		}
-		return s.attempt(family, call, "bglm_predict(fit, "+x+")")
+		predict := "bglm_predict(fit, " + x + ")"
+		if strings.HasPrefix(call, "bglm_softmax") {
+			predict += "['1']"
+		}
+		return s.attempt(family, call, predict)
 	}}
 }
 
@@ -90,7 +94,10 @@ var tries = []try{
 	sqlTry("a response highest in middle age, one pass", said, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'})", people, middleAge),
 	sqlTry("a response highest in middle age, the square given", right, "gaussian", "bglm_fit(y, "+squared+", {family: 'gaussian'})", squared, middleAge),
 	sqlTry("an effect of age that depends on income", said, "bernoulli", "bglm_fit(y, "+people+")", people, dependsOnIncome),
+	sqlTry("an effect of age that depends on income, one pass", said, "bernoulli", "bglm_adf(y, "+people+")", people, dependsOnIncome),
 	sqlTry("an effect of age that depends on income, both given", right, "bernoulli", "bglm_fit(y, "+both+")", both, dependsOnIncome),
+	sqlTry("classes", right, "bernoulli", "bglm_softmax(y, "+people+")", people),
+	sqlTry("classes, an effect of age that depends on income", said, "bernoulli", "bglm_softmax(y, "+people+")", people, dependsOnIncome),
 	{"3,000 words in a list", "`bglm_laplace(y, x)`", right, manyWords("bglm_laplace(y, x)")},
 	{"3,000 words, prior variance learnt", "`bglm_laplace(y, x, {prior_variance: 'auto'})`", right, manyWords("bglm_laplace(y, x, {prior_variance: 'auto'})")},
 	{"3,000 words, bglm_fit", "`bglm_fit(y, x)`", right, manyWords("bglm_fit(y, x)")},

@@ -147,12 +147,19 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	}
 	p, none := weightless(p)
 	f, err := solveClasses(ctx, p, names)
+	codes, residuals := "", ""
 	if err == nil {
-		err = noting(ctx, func(s *stop.Stop) { f.AddStatus(c.CodeNote(s, f)) })
+		err = noting(ctx, func(s *stop.Stop) {
+			if codes = c.CodeNote(s, f); none == "" {
+				residuals = p.Under(s).ClassResiduals(f, codes == "")
+			}
+		})
 	}
 	return checked(ctx, p.Model, f, err, func() {
+		f.AddStatus(codes)
 		f.AddStatus(none)
 		f.AddStatus(p.ClassSeparation(f))
+		f.AddStatus(residuals)
 		if none == "" {
 			f.AddStatus(p.ClassBaseNote(f))
 		}

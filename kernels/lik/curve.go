@@ -65,16 +65,16 @@ func (s *Spread) moments() (n, mean, variance, fourth float64) {
 	return n, m, p[2]/n - m*m, p[4]/n - 4*m*p[3]/n + 6*m*m*p[2]/n - 3*m*m*m*m
 }
 
-// Clear reports whether a share of the variance that has d of the residuals' degrees of freedom is more
-// than any of so many tests has by chance. A few large residuals among many small ones, as those of
+// clear reports whether a share of the variance is large, and a part of it that has d of the residuals'
+// degrees of freedom is more than any of so many tests has by chance. A few large residuals among many small ones, as those of
 // rare events, count as many degrees of freedom as normal ones of the same kurtosis. If all lie within
 // one standard deviation, as those of separated responses do, they only show how sure the prior lets a
 // fit be.
-func (s *Spread) Clear(share, d, freedom float64, tests int) bool {
+func (s *Spread) clear(share, part, d, freedom float64, tests int) bool {
 	n, _, variance, fourth := s.moments()
 	freedom = min(freedom, n, 3*n*variance*variance/fourth)
 	return share > curved && share*variance > curvedBy && s.most > 1 && d >= 1 && freedom >= curveFreedom &&
-		mathext.RegIncBeta((freedom-d)/2, d/2, max(0, 1-share))*float64(tests) < curvedClearly
+		mathext.RegIncBeta((freedom-d)/2, d/2, max(0, 1-part))*float64(tests) < curvedClearly
 }
 
 // CurveFreedom reports whether residuals with so many degrees of freedom can show a curve.
@@ -122,51 +122,134 @@ func (c *Curve) Share() (share, freedom float64) {
 	return share / (n*variance - slope*(c.xr-n*x*r)), freedom - 2
 }
 
-// Clear returns Share if it is clear by Spread.Clear, and otherwise 0.
+// Clear returns Share if it is large and clear, in residuals with so much freedom and among so many
+// tests, and otherwise 0.
 func (c *Curve) Clear(freedom float64, tests int) float64 {
 	share, d := c.Share()
-	if !c.spread.Clear(share, d, freedom, tests) {
+	if !c.spread.clear(share, share, d, freedom, tests) {
 		return 0
 	}
 	return share
 }
 
-// CurveNote returns the sentence about the column that residuals follow for that share.
-func CurveNote(column string, share float64) string {
-	return fmt.Sprintf("residuals follow column %s otherwise than by a line, for %.2g of their variance, so that predictions are wrong in parts of its range: "+
-		"give its square or its logarithm beside it, or intervals of it as text", column, share)
+// CurveNote returns the sentence about the column that residuals follow for that share; of says whose
+// they are, as " of class a".
+func CurveNote(of, column string, share float64) string {
+	return fmt.Sprintf("residuals%s follow column %s otherwise than by a line, for %.2g of their variance, so that predictions are wrong in parts of its range: "+
+		"give its square or its logarithm beside it, or intervals of it as text", of, column, share)
 }
 
-// Cross sums residuals in the cells of two columns, to find whether they follow both otherwise than by
-// a plane, or by the mean of each level. The zero value has no rows.
+// Cross sums residuals in the cells of two columns, to find whether they follow both together, otherwise
+// than by a sum of what each says. The zero value has no rows.
 type Cross struct {
 	rows, residual [CrossCells][CrossCells]float64
 }
 
-// Add adds a row's cells and Residual, less the lines and the means of levels of all columns.
+// Add adds a row's cells and Residual.
 func (c *Cross) Add(a, b uint8, r float64) {
 	c.rows[a][b]++
 	c.residual[a][b] += r
 }
 
-// Share returns the part of the variance of the residuals, s, that lies between cells, and its
-// degrees of freedom, less those lost to lines and means of levels.
-func (c *Cross) Share(s *Spread, lost int) (share, freedom float64) {
+// Merge adds the rows of o, whose cells (a, b) are (as[a], bs[b]).
+func (c *Cross) Merge(o *Cross, as, bs *[CrossCells]uint8) {
+	for a, to := range as {
+		for b, and := range bs {
+			c.rows[to][and] += o.rows[a][b]
+			c.residual[to][and] += o.residual[a][b]
+		}
+	}
+}
+
+// Transposed returns the Cross of the same rows with the columns in the other order.
+func (c *Cross) Transposed() *Cross {
+	var t Cross
+	for a := range c.rows {
+		for b := range c.rows[a] {
+			t.rows[b][a], t.residual[b][a] = c.rows[a][b], c.residual[a][b]
+		}
+	}
+	return &t
+}
+
+// Share returns the part of the variance of the residuals, s, that lies between cells, and that part of
+// it which is left of an effect of each cell of either column, such as a line, a curve, or the mean of
+// a level has: the sum of squares of the interaction in an unbalanced two-way analysis of variance
+// (Yates 1934, Journal of the American Statistical Association 29). Its degrees of freedom are too few
+// if the cells with rows fall into parts that share none of either column.
+func (c *Cross) Share(s *Spread) (share, interaction, freedom float64) {
 	n, mean, variance, _ := s.moments()
+	effect := c.effects(mean)
+	freedom = 1
+	var in [2][CrossCells]bool
 	for a := range c.rows {
 		for b, rows := range c.rows[a] {
-			if rows > 0 {
-				r := c.residual[a][b] - rows*mean
-				share += r * r / rows
-				freedom++
+			if rows == 0 {
+				continue
+			}
+			r := c.residual[a][b] - rows*mean
+			share += r * r / rows
+			r -= rows * (effect[0][a] + effect[1][b])
+			interaction += r * r / rows
+			freedom++
+			in[0][a], in[1][b] = true, true
+		}
+	}
+	for k := range in {
+		for _, is := range in[k] {
+			if is {
+				freedom--
 			}
 		}
 	}
-	return share / (n * variance), freedom - 1 - float64(lost)
+	return share / (n * variance), interaction / (n * variance), freedom
 }
 
-// CrossNote returns the sentence about the two columns that residuals follow for that share.
-func CrossNote(a, b string, share float64) string {
-	return fmt.Sprintf("residuals follow columns %s and %s together, for %.2g of their variance, as if the effect of one depended on the other: "+
-		"give their interaction as well, in the way of 'u:v': {u: u, v: v}", a, b, share)
+// Clear returns the share between cells if it is large and the interaction clear, in residuals s with
+// so much freedom and among so many tests, and otherwise 0.
+func (c *Cross) Clear(s *Spread, freedom float64, tests int) float64 {
+	share, interaction, d := c.Share(s)
+	if !s.clear(share, interaction, d, freedom, tests) {
+		return 0
+	}
+	return share
+}
+
+// effects are those of the cells of either column by least squares, one column after the other until
+// they stay, or long enough for columns that nearly determine each other.
+func (c *Cross) effects(mean float64) (effect [2][CrossCells]float64) {
+	for range 100 {
+		moved := 0.0
+		for k := range effect {
+			var sum, n [CrossCells]float64
+			for a := range c.rows {
+				for b, rows := range c.rows[a] {
+					own, other := a, b
+					if k == 1 {
+						own, other = b, a
+					}
+					sum[own] += c.residual[a][b] - rows*(mean+effect[1-k][other])
+					n[own] += rows
+				}
+			}
+			for a := range sum {
+				if n[a] > 0 {
+					to := sum[a] / n[a]
+					moved = max(moved, math.Abs(to-effect[k][a]))
+					effect[k][a] = to
+				}
+			}
+		}
+		if moved < 1e-4 { // of residuals, which are about 1
+			break
+		}
+	}
+	return effect
+}
+
+// CrossNote returns the sentence about the two columns that residuals, of what CurveNote says, follow
+// for that share.
+func CrossNote(of, a, b string, share float64) string {
+	return fmt.Sprintf("residuals%s follow columns %s and %s together, for %.2g of their variance, as if the effect of one depended on the other: "+
+		"give their interaction as well, in the way of 'u:v': {u: u, v: v}", of, a, b, share)
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/bglm/bglm/kernels/kerneltest"
@@ -84,36 +85,81 @@ func TestCurveChance(t *testing.T) {
 	}
 }
 
-// TestCrossShare: the share of two columns is what their cells explain of the variance, by definition.
+// TestCrossShare: the share of two columns is what their cells explain of the variance, and the
+// interaction that less what least squares of a mean for every cell of either explains, in tables with
+// empty cells, too.
 func TestCrossShare(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		n := 100 + rnd.IntN(200)
-		r, cells := make([]float64, n), make([]int, n)
 		var c Cross
 		var s Spread
+		additive, saturated := mat.NewDense(n, 2*CrossCells, nil), mat.NewDense(n, CrossCells*CrossCells, nil)
+		r := mat.NewVecDense(n, nil)
 		mean := 0.0
-		for i := range r {
-			a, b := rnd.IntN(CrossCells), rnd.IntN(CrossCells-1)
-			r[i], cells[i] = 2*math.Cos(math.Pi*float64(a+b))+0.3*rnd.NormFloat64()+1, a*CrossCells+b
-			c.Add(uint8(a), uint8(b), r[i])
-			s.Add(r[i])
-			mean += r[i] / float64(n)
+		for i := range n {
+			a := rnd.IntN(CrossCells)
+			b := min(a+rnd.IntN(1+int(seed%4)), CrossCells-1) // of one that determines the other to nearly none
+			v := 2*math.Cos(math.Pi*float64(a+b)) + float64(a)/2 - float64(b) + 0.3*rnd.NormFloat64() + 1
+			r.SetVec(i, v)
+			c.Add(uint8(a), uint8(b), v)
+			s.Add(v)
+			mean += v / float64(n)
+			additive.Set(i, a, 1)
+			additive.Set(i, CrossCells+b, 1)
+			saturated.Set(i, a*CrossCells+b, 1)
 		}
-		total, between, sum, rows := 0.0, 0.0, map[int]float64{}, map[int]float64{}
-		for i := range r {
-			total += (r[i] - mean) * (r[i] - mean)
-			sum[cells[i]] += r[i] - mean
-			rows[cells[i]]++
+		total := 0.0
+		for i := range n {
+			total += (r.AtVec(i) - mean) * (r.AtVec(i) - mean)
 		}
-		for k := range sum {
-			between += sum[k] * sum[k] / rows[k]
+		explained := func(x *mat.Dense) (square float64, rank int) {
+			var svd mat.SVD
+			if !svd.Factorize(x, mat.SVDThin) {
+				t.Fatal("no singular values")
+			}
+			var u mat.Dense
+			svd.UTo(&u)
+			for k, d := range svd.Values(nil) {
+				if d > 1e-9*float64(n) {
+					along := mat.Dot(u.ColView(k), r)
+					square, rank = square+along*along, rank+1
+				}
+			}
+			return square, rank
 		}
-		share, freedom := c.Share(&s, 2)
-		kerneltest.Close(t, "share", share, between/total, kerneltest.Tol{Abs: 1e-12})
-		kerneltest.Close(t, "freedom", freedom, float64(len(sum)-3), kerneltest.Tol{})
-		if !s.Clear(share, freedom, float64(n), 1) {
-			t.Errorf("a share of %v is not clear", share)
+		both, cells := explained(saturated)
+		each, effects := explained(additive)
+		share, interaction, freedom := c.Share(&s)
+		kerneltest.Close(t, "share", share, (both-float64(n)*mean*mean)/total, kerneltest.Tol{Abs: 1e-12})
+		kerneltest.Close(t, "interaction", interaction, (both-each)/total, kerneltest.Tol{Abs: 1e-4}) // to which effects are computed
+		if freedom > float64(cells-effects) || seed%4 > 1 && freedom != float64(cells-effects) {
+			t.Errorf("seed %d: %v degrees of freedom; want %d", seed, freedom, cells-effects)
+		}
+	}
+}
+
+// TestCrossMerge: parts whose cells are numbered otherwise are as one, and so are columns in the other
+// order.
+func TestCrossMerge(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 5))
+	var all, part, other Cross
+	as, bs := [CrossCells]uint8{2, 0, 1, 3}, [CrossCells]uint8{0, 3, 2, 1}
+	for k := range 200 {
+		a, b, r := rnd.IntN(CrossCells), rnd.IntN(CrossCells), rnd.NormFloat64()
+		if k%2 == 0 {
+			all.Add(uint8(a), uint8(b), r)
+			part.Add(uint8(a), uint8(b), r)
+		} else {
+			all.Add(as[a], bs[b], r)
+			other.Add(uint8(b), uint8(a), r)
+		}
+	}
+	part.Merge(other.Transposed(), &as, &bs)
+	for a := range all.rows {
+		for b := range all.rows[a] {
+			kerneltest.Close(t, "rows", part.rows[a][b], all.rows[a][b], kerneltest.Tol{})
+			kerneltest.Close(t, "residuals", part.residual[a][b], all.residual[a][b], kerneltest.Tol{Abs: 1e-12})
 		}
 	}
 }

@@ -102,12 +102,17 @@ func (d *Dependence) around() (product, squares float64) {
 	return d.product - d.sum*mean, d.squares - d.sum*mean
 }
 
+// Correlation is that of the residuals of neighbours.
+func (d *Dependence) Correlation() float64 {
+	product, squares := d.around()
+	return product / squares
+}
+
 // Independent is the part of the rows that says as much of the mean of slowly changing residuals as
 // independent ones: (1 - c)/(1 + c) if neighbours correlate by c above 0 (Bartlett 1946, Supplement to
 // the Journal of the Royal Statistical Society 8), unless they were sorted by their responses.
 func (d *Dependence) Independent() float64 {
-	product, squares := d.around()
-	if c := product / squares; c > 0 && !d.Sorted() {
+	if c := d.Correlation(); c > 0 && !d.Sorted() {
 		return max(0, 1-c) / (1 + c)
 	}
 	return 1
@@ -127,8 +132,7 @@ func (d *Dependence) Note() string {
 	if !d.Clear() {
 		return ""
 	}
-	product, squares := d.around()
-	c := product / squares
+	c := d.Correlation()
 	return fmt.Sprintf("residuals of rows that follow each other correlate by %.2g: rows of a series or of a group need what they share as a column "+
 		"(the response before, a trend, the group), repeated ones a weight; until then standard deviations are too small, by a factor of up to %.2g if columns change slowly, and predictions of later rows can be far off", c, math.Sqrt((1+c)/(1-c)))
 }

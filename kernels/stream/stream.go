@@ -966,7 +966,7 @@ func (s *State) Size() int64 {
 		n += 200 * int64(len(s.bank))
 	}
 	if s.responses != nil {
-		n += responseSummarySize
+		n += responseSummarySize + s.responses.crosses.size()
 	}
 	n += s.fixed.Size()
 	return n
@@ -1121,7 +1121,7 @@ func (s *State) join(src *State, g *Merging) {
 	if both && s.plan.Model.Options.AutoPrior && s.told >= LearnsFrom {
 		s.learnPriors()
 	}
-	s.responses = merged(s.responses, src.responses)
+	s.responses = merged(s.responses, s.renumberedSummary(src.responses, g.ID))
 	if s.fixed == nil {
 		s.fixed = src.fixed.Clone()
 	} else if src.fixed != nil {

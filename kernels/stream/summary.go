@@ -29,11 +29,12 @@ type responseSummary struct {
 	furthest   furthest
 	neighbours lik.Dependence // in the predictions before they came
 	middle     lik.Middle     // of these
+	crosses    *crosses       // of these after the first endsBegin rows, nil before
 	lately     [2]expected    // of the rows since the last power of two, and of those before from the one before it
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 424
+const responseSummarySize = 432
 
 // The number of rows before the summary. Responses whose expectation grows exponentially are
 // predicted too large by any factor while weights are many relative to the rows: their summary begins
@@ -134,6 +135,17 @@ func (c *responseSummary) clone() *responseSummary {
 	if c.scale != nil {
 		own.scale = c.scale.CloneLearner()
 	}
+	own.crosses = c.crosses.clone()
+	return &own
+}
+
+// renumberedSummary is that of another state, whose features s numbers by id.
+func (s *State) renumberedSummary(c *responseSummary, id func(int) int) *responseSummary {
+	if c == nil || c.crosses == nil {
+		return c
+	}
+	own := *c
+	own.crosses = s.renumbered(c.crosses, id)
 	return &own
 }
 
@@ -183,6 +195,11 @@ func merged(c, o *responseSummary) *responseSummary {
 	c.furthest.merge(t.furthest)
 	c.neighbours.Merge(&t.neighbours)
 	c.middle.Merge(t.middle)
+	if c.crosses != nil && o.crosses != nil {
+		c.crosses.merge(o.crosses)
+	} else if o.crosses != nil {
+		c.crosses = o.crosses
+	}
 	for k := range c.lately {
 		c.lately[k].merge(t.lately[k])
 	}
