@@ -151,14 +151,20 @@ func (d *Overdispersion) slope(y, m, v float64, t Tilted) float64 {
 // times larger: a few rows would then make a wrong size seem known.
 func (d *Overdispersion) expected(m, v float64) float64 {
 	r := d.Size()
-	p := 1 / (1 + r*math.Exp(-m))
+	q := r * math.Exp(-m)
+	p := 1 / (1 + q)
+	q *= p // 1 - p
 	sum := 0.0
 	for k, x := range sizeNodes.x {
-		t := -math.Expm1(math.Log(x) / r)
-		if z := p * t; z < 1e-4 { // the difference would lose its digits
+		u := math.Log(x) / r
+		t := -math.Expm1(u)
+		switch z := p * t; {
+		case z < 1e-4: // the difference would lose its digits
 			sum += sizeNodes.w[k] * p * z * (0.5 + z/3)
-		} else {
+		case z < 0.5:
 			sum += sizeNodes.w[k] * (-math.Log1p(-z) - z) / t
+		default: // and so would 1 - z
+			sum += sizeNodes.w[k] * (-math.Log(max(q+p*math.Exp(u), math.SmallestNonzeroFloat64)) - z) / t
 		}
 	}
 	known := 1 + v*r*p

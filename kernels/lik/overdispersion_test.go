@@ -14,9 +14,12 @@ import (
 // rμ/(r+μ), the sum of r² (ψ'(r) - ψ'(y+r)) by parts.
 func TestExpectedInformation(t *testing.T) {
 	for _, r := range []float64{0.011, 0.1, 0.3, 1, 3, 20, 500} {
-		for _, mu := range []float64{0.01, 0.5, 10, 300} {
+		for _, mu := range []float64{0.01, 0.5, 10, 300, 1e12, 1e17} { // of which 1 - p rounds to 0
 			p := mu / (mu + r)
-			mass := math.Exp(r * math.Log1p(-p))
+			mass := math.Exp(r * math.Log(r/(mu+r)))
+			if mass == 0 { // the sum below begins with it
+				continue
+			}
 			above, sum := 1-mass, 0.0
 			for j := 0.0; above > 1e-13 && j < 1e6; j++ {
 				sum += above / ((r + j) * (r + j))
