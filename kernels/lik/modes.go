@@ -138,7 +138,7 @@ func reach(f func(float64) float64, d0, step, limit, drop float64) float64 {
 		hi = limit - d0
 	}
 	lo := 0.0
-	for i := 0; i < 100 && !(f(d0+hi) > -drop-20) && math.Abs(hi-lo) > 0.01*math.Abs(step); i++ {
+	for i := 0; i < 100 && !(f(d0+hi) > -drop-20) && math.Abs(hi-lo) > 1e-9*math.Abs(hi); i++ {
 		mid := 0.5 * (lo + hi)
 		if f(d0+mid) > -drop {
 			lo = mid

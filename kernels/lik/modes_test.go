@@ -102,3 +102,22 @@ func TestHermite(t *testing.T) {
 		t.Errorf("done for %d of %d laws", taken, tried)
 	}
 }
+
+// TestReach: the end of an integral lies no more than 20 below its drop, or within rounding of it, also
+// at a wall far beyond a wide prior's mode, on whose other side panels would be without number.
+func TestReach(t *testing.T) {
+	for _, step := range []float64{0.1, 1, 30, 2000, -2000} {
+		for _, wall := range []float64{0.01, 3, 900, 5700} {
+			for _, steep := range []float64{1, 2, 1000} {
+				f := func(d float64) float64 {
+					return -0.5*(d/step)*(d/step) - math.Exp(steep*(math.Abs(d)-wall))
+				}
+				const drop = 45
+				d := math.Copysign(reach(f, 0, step, math.Inf(int(step)), drop), step)
+				if at := f(d); at > -drop || at < -drop-20 && f(d*(1-1e-8)) < -drop {
+					t.Errorf("step %v, wall at %v, steepness %v: %v at %v", step, wall, steep, at, d)
+				}
+			}
+		}
+	}
+}

@@ -185,7 +185,7 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 		m, total, sums, squares = mixture{}, 0, nil, nil
 		whole, err = q.Scatter(n.Draws, add)
 	}
-	if err != nil || !whole {
+	if err != nil || !whole || sums == nil { // no point has an evidence
 		return nil, err
 	}
 	for k := range sums {
