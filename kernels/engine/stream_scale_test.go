@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -94,7 +95,10 @@ func TestStreamScale(t *testing.T) {
 					}
 					kerneltest.Close(t, name+": deviation of "+w.Feature, math.Sqrt(f.Beliefs[k].Variance)/sd, 1, kerneltest.Tol{Rel: rel})
 				}
-				if covariance != "lowrank" && f.Status != "ok" { // a low rank cannot lose precision, as heavy tails have it
+				// newScaled's predictors are no sum over g and h, and rows enough say so. A low rank cannot
+				// lose precision, as heavy tails have it.
+				together := n > 60 && strings.HasPrefix(f.Status, "residuals follow columns g and h together") && !strings.Contains(f.Status, "; ")
+				if covariance != "lowrank" && f.Status != "ok" && !together {
 					t.Errorf("%s, %d rows: %s", name, n, f.Status)
 				}
 			}
