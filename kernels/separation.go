@@ -105,11 +105,16 @@ func (p *Problem) asSingleTrials() *Problem {
 func (p *Problem) oneSided(f *Fit, response float64) string {
 	switch {
 	case !p.Model.NoIntercept:
-		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", response)
+		return OneSidedNote(response)
 	case p.apart(p.meansOf(f)):
 		return fmt.Sprintf("all responses are %.0f, and weights put all rows on that side", response) + priorsWord
 	}
 	return ""
+}
+
+// OneSidedNote is the note on responses that all equal response, 0 or 1, with an intercept.
+func OneSidedNote(response float64) string {
+	return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", response)
 }
 
 // apart reports whether weights w put all ones above 0 and all zeros below. Most rows are not read

@@ -76,15 +76,17 @@ func (c *countScore) merge(o *countScore) {
 }
 
 // A note counts the rows after the first ones whose predictor was so wide that package predict caps
-// their expected counts.
+// their expected counts, if they are one in wideOf or more: a column that begins to vary late, as a
+// flag of what is new, has one until its effect is learnt.
 const (
 	first  = 100
 	widest = 4
+	wideOf = 50
 )
 
 // note returns the status sentence, or "".
 func (c *countScore) note(l lik.Likelihood) string {
-	if c.wide > 0 {
+	if wideOf*c.wide > c.rows {
 		return fmt.Sprintf("%d rows had a linear predictor of standard deviation above %d: their expected counts are capped at two of them above the median", c.wide, widest)
 	}
 	if c.sized != nil || !l.Traits().Equidispersed {

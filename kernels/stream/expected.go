@@ -24,6 +24,9 @@ func (c *responseSummary) expect(o lik.Obs, m, v float64) {
 	if n := int64(c.n); n >= growingEarly && n&(n-1) == 0 {
 		c.lately[1], c.lately[0] = c.lately[0], expected{}
 	}
+	if v > widest*widest { // the one row of what is new, whose expectation alone would be the sum; countScore says it of many
+		return
+	}
 	c.lately[0].merge(expected{o.Weight, o.Weight * math.Exp(m+math.Min(0.5*v, 2*math.Sqrt(v))), o.Weight * o.Y})
 }
 

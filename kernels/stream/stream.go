@@ -104,7 +104,8 @@ type State struct {
 	counts       bool             // determined has run
 	copied       bool
 	moved        bool  // units have changed
-	vague        int32 // how many of the first rows were vague; halved by each that was not
+	early        ends  // of the rows before the summary of responses
+	vague        int16 // how many of the first rows were vague; halved by each that was not
 }
 
 // member is the part of a State that belongs to one belief of the bank.
@@ -642,6 +643,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	if s.responses != nil || o.Weight > 0 && s.told >= p.begins {
 		s.summarise(b.Obs(i), o, s.bank[0].room(&one))
+	} else if o.Weight > 0 {
+		s.early |= endOf(b.Obs(i))
 	}
 	if o.Weight > 0 {
 		s.follow(given, numbers, &s.bank[0].room(&one).t)
@@ -1128,7 +1131,7 @@ func (s *State) join(src *State, g *Merging) {
 		s.fixed.Merge(src.fixed)
 	}
 	s.late += src.late
-	s.moved = s.moved || src.moved
+	s.moved, s.early = s.moved || src.moved, s.early|src.early
 	if both {
 		s.vague = min(s.vague, src.vague)
 	} else {
@@ -1368,6 +1371,7 @@ func (s *State) summary(f *kernels.Fit) {
 		curve = s.curveNote(f)
 	}
 	f.AddStatus(s.responses.notes(f, p, s.score(k), exact, curve))
+	f.AddStatus(s.oneSided())
 	f.AddStatus(s.scaleNote(f))
 	f.AddStatus(codes)
 	f.AddStatus(s.openNote(f))

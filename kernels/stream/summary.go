@@ -320,6 +320,11 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) 
 	return base, ok && lead > worse
 }
 
+// unexplained is the correlation of neighbouring residuals above which x does not explain the order of
+// the responses, as it does where it has the hour of the day: there it is about 0, in rows that were
+// put in runs 0.4 to 0.8.
+const unexplained = 0.2
+
 // notes returns the notes on a summary over whose rows f's filter had the log density score; exact says
 // that it has the posterior in any order of the rows, and curve is the note on a column.
 func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bool, curve string) (status string) {
@@ -337,7 +342,7 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bo
 	}
 	switch {
 	case c == nil || p.Drifts: // c is nil for few rows
-	case !(exact && !c.neighbours.Sorted()) && c.order(&p.answers):
+	case c.order(&p.answers) && (c.neighbours.Sorted() || !exact && c.neighbours.Correlation() > unexplained):
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or use a method that keeps them, such as laplace")
 	default:
 		status = kernels.Join(kernels.Join(status, curve), c.neighbours.Note())
@@ -349,4 +354,40 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bo
 		status = kernels.Join(status, c.middle.Note())
 	}
 	return status
+}
+
+// ends are those of the range of binary responses, trials and counts that some were at, and whether any
+// was between them.
+type ends uint8
+
+const (
+	atBottom ends = 1 << iota
+	atTop
+	between
+)
+
+func endOf(o lik.Obs) ends {
+	switch {
+	case o.Y == 0:
+		return atBottom
+	case o.Y == max(o.Trials, 1):
+		return atTop
+	}
+	return between
+}
+
+// oneSided is the note on binary responses, trials or counts that have all been at one end of their
+// range, "" if they have not, if they are few, or if earlier rows taught the intercept.
+func (s *State) oneSided() string {
+	c, m, of := s.responses, s.plan.Model, &s.plan.answers
+	if c == nil || !(c.w > 0) || m.NoIntercept || m.Start != nil && m.Start.N > 0 {
+		return ""
+	}
+	switch top := of.trials && c.wy == c.trials || of.binary && c.wy == c.w; {
+	case top && s.early&^atTop == 0:
+		return kernels.OneSidedNote(1)
+	case (of.trials || of.binary || of.counts) && c.wy == 0 && s.early&^atBottom == 0:
+		return kernels.OneSidedNote(0)
+	}
+	return ""
 }
