@@ -192,6 +192,32 @@ func (c *ColumnCounts) addMissing(missing []int64) {
 	}
 }
 
+// Remove takes back row i of b, whose rows Add counted and whose features are those of d.
+func (c *ColumnCounts) Remove(b *Batch, i int, d *Dict) {
+	if b.Schema == nil {
+		return
+	}
+	c.n--
+	fs, xs := b.Entries(i)
+	for k, n := range b.Missing {
+		if n == 0 || k >= len(c.missing) || c.missing[k] == 0 {
+			continue
+		}
+		has := false
+		for e, id := range fs {
+			name := string(d.Name(id))
+			if b.Schema.Levels[k] {
+				has = has || d.LevelColumn(id) == b.Schema.Names[k] && name != b.Schema.Names[k]+IsNull
+			} else {
+				has = has || name == b.Schema.Names[k] && xs[e] == xs[e]
+			}
+		}
+		if !has {
+			c.missing[k]--
+		}
+	}
+}
+
 // Merge counts the rows of o beyond those of start, nil for none, with which both began.
 // Errors: columns of one name but different kinds; c is unchanged then.
 func (c *ColumnCounts) Merge(o *ColumnCounts, start *Fit) error {

@@ -469,8 +469,9 @@ func (s *State) startStop(ctx context.Context) *stop.Stop {
 }
 
 // Update absorbs the rows of b in order; feature numbers are those of Features. With skip, bad rows
-// are counted and left out; otherwise the first one ends the update with an error that Is
-// kernels.ErrRow, and the rows before it stay absorbed. A cancelled ctx ends it with its cause,
+// are counted and left out, as if they had not come; otherwise the first one ends the update with an
+// error that Is kernels.ErrRow, and the rows before it stay absorbed, while units, means of numbers
+// and the clock may have followed the bad row. A cancelled ctx ends it with its cause,
 // that of a slow form within a row: the state is unusable then.
 //
 // Cost: that of the form and the rule; no allocation per row. The result depends on the order of
@@ -506,6 +507,10 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 	}
 	defer s.rest()
 	next := s.ahead(b)
+	var good retreat
+	if skip {
+		good = s.retreat(b)
+	}
 	for i := range b.Len() {
 		if halt.Check(); halt == nil && i&15 == 15 { // small groups never check
 			if err := stop.Cause(ctx); err != nil {
@@ -513,9 +518,15 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 			}
 		}
 		next.prefetch(b, i)
+		if skip {
+			good.before(s, b, i)
+		}
 		if err := s.row(b, i); err != nil {
 			if skip && errors.Is(err, kernels.ErrRow) {
-				s.skipped++
+				if s.possible(b.Obs(i), b, i) == nil {
+					good.back(s, halt, b, i)
+				}
+				s.leaveOut(b, i)
 				continue
 			}
 			return &kernels.BatchError{Row: i, Err: err}
@@ -574,12 +585,24 @@ type met struct {
 	m, v float64
 }
 
-// row absorbs row i of b, in all beliefs or in none.
+// possible returns the error for row i of b, observation o, if it is bad whatever came before it.
+func (s *State) possible(o lik.Obs, b *kernels.Batch, i int) error {
+	if err := s.plan.Model.Lik.Check(o); err != nil {
+		return kernels.RowError(err)
+	}
+	if s.plan.Model.HasTime && !special.Finite(b.Time[i]) && !(b.Time[i] < s.clock) {
+		return kernels.RowError(fmt.Errorf("time = %v; allowed: finite numbers", b.Time[i]))
+	}
+	return nil
+}
+
+// row absorbs row i of b, in all beliefs or in none. The error of possible leaves the state as it
+// was; after others units, means and the clock have moved (retreat).
 func (s *State) row(b *kernels.Batch, i int) error {
 	p := s.plan
 	o := b.Obs(i)
-	if err := p.Model.Lik.Check(o); err != nil {
-		return kernels.RowError(err)
+	if err := s.possible(o, b, i); err != nil {
+		return err
 	}
 	s.seen = true
 	fs, xs := b.Entries(i)
@@ -869,8 +892,6 @@ func (s *State) tick(b *kernels.Batch, i int, fs []uint32) error {
 		if t < s.clock {
 			s.late++ // a late row causes no drift
 			t = s.clock
-		} else if !special.Finite(t) {
-			return kernels.RowError(fmt.Errorf("time = %v; allowed: finite numbers", t))
 		}
 	case math.IsNaN(t):
 		t = 0
@@ -934,6 +955,11 @@ func (s *State) CloneTo(old *State) *State {
 	if s.copied {
 		d = d.Copy()
 	}
+	return s.cloneTo(old, d)
+}
+
+// cloneTo is CloneTo with dictionary d.
+func (s *State) cloneTo(old *State, d *kernels.Dict) *State {
 	var was State
 	if old != nil && old.plan == s.plan && len(old.bank) == 1 {
 		was = *old
