@@ -161,14 +161,18 @@ func Find(name string, kinds ...Kind) (*Method, error) {
 func wrongMethod(name string, names []string) error { return argument.Word("method", name, names) }
 
 // Model turns settings into a model for the method, for rows with or without times and binomial
-// trials. It is part of s, which serves one model only.
+// trials. s, nil for the defaults, is not changed and serves any number of models.
 //
 // Errors name the option: one out of its range, a likelihood that is unknown or does not fit the
 // rows, 'auto' where rows are seen once, a start with a time but rows without.
 func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, error) {
+	if s == nil {
+		s = option.Defaults()
+	}
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	s = s.Clone()
 	s.Complete()
 	if s.Lik == nil { // a Go program may have set Start without calling Continue
 		if err := s.Resume(); err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 // Fit fits the rows of t, in order, by a method of that name in Methods; Auto stands for s.Method
-// if that is set. s are the settings, nil for the defaults; they are changed and serve one Fit
-// only. A table without rows, or whose rows are all left out, gives the prior, a Fit with N = 0;
-// SQL has NULL there, and arrowio.Fit nil.
+// if that is set. s are the settings, nil for the defaults; they are not changed and serve any
+// number of Fits, also at the same time. A table without rows, or whose rows are all left out, gives
+// the prior, a Fit with N = 0; SQL has NULL there, and arrowio.Fit nil.
 //
 // Errors: an unknown method; settings that are not allowed, not used by the method, or do not fit
 // the rows; columns of different lengths; an invalid row, unless s.OnError is option.Skip; the

@@ -296,6 +296,13 @@ func (s *Settings) Complete() {
 	s.MaxFeatures = kernels.Or(s.MaxFeatures, 50_000_000)
 }
 
+// Clone returns a copy whose fields may be set; it shares the elements of slices and maps.
+func (s *Settings) Clone() *Settings {
+	c := *s
+	c.given = maps.Clone(s.given)
+	return &c
+}
+
 // Given reports whether the option was read, not left at its default.
 func (s *Settings) Given(key string) bool { return s.given[key] }
 
