@@ -48,8 +48,7 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		}
 	}
 	if m.LearnsPrior {
-		given := s.Given("prior_mean") || s.Given("prior_variance") || s.Given("intercept_variance")
-		o.AutoPrior = (o.AutoPrior || auto && !given) && streamLearns(&s.Model)
+		o.AutoPrior = (o.AutoPrior || auto && !s.PriorNumber()) && streamLearns(&s.Model)
 	}
 	_, dispersed := s.Lik.(lik.Dispersed)
 	_, shaped := s.Lik.(lik.Shaped)

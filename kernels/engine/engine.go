@@ -215,6 +215,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, err
 	}
 	p := &s.Model
+	p.Prior = p.Prior.Complete()
 	p.HasTime = times
 	if m.Kind == Process { // it has a mean instead
 		p.NoIntercept = true

@@ -65,8 +65,9 @@ func wholeFrom(lo, hi float64) interval {
 func nonDefault[T comparable](get func(*Settings) T) func(s *Settings) (any, bool) {
 	return func(s *Settings) (any, bool) {
 		var zero T
-		x := get(s)
-		return x, x != zero && x != get(Defaults())
+		x, d := get(s), Defaults()
+		d.Prior = kernels.DefaultPrior
+		return x, x != zero && x != get(d)
 	}
 }
 

@@ -16,12 +16,26 @@ import (
 func (s *Settings) PriorGiven() bool {
 	number := func(c kernels.ColumnPrior) bool { return !c.Auto }
 	return s.given["prior_mean"] || s.given["prior_variance"] && !s.Options.AutoPrior && len(s.PriorBy) == 0 || s.given["intercept_variance"] ||
-		slices.ContainsFunc(s.PriorBy, number) || s.Prior.Complete() != kernels.DefaultPrior || len(s.Priors) > 0 || s.Start != nil
+		slices.ContainsFunc(s.PriorBy, number) || s.priorSet() != kernels.Prior{} || len(s.Priors) > 0 || s.Start != nil
+}
+
+// priorSet is the prior that a Go program set, even if it is that of the defaults.
+func (s *Settings) priorSet() kernels.Prior {
+	if s.Prior == s.read {
+		return kernels.Prior{}
+	}
+	return s.Prior
+}
+
+// PriorNumber reports whether prior_mean, prior_variance or intercept_variance was given.
+func (s *Settings) PriorNumber() bool {
+	return s.given["prior_mean"] || s.given["prior_variance"] || s.given["intercept_variance"] || s.priorSet() != kernels.Prior{}
 }
 
 // Continue starts from the posterior f: settings that were not given are those of f, and those that
 // were given must agree with it.
 func (s *Settings) Continue(f *kernels.Fit) error {
+	set := s.priorSet() != kernels.Prior{}
 	s.Start = f
 	differs := func(key string, found, want any) error {
 		return &argument.Error{Name: key, Found: fmt.Sprintf("%v, but the prior fit has %v", found, want)}
@@ -76,12 +90,14 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 	if !s.given["intercept_variance"] {
 		s.Prior.InterceptVariance = f.Prior.InterceptVariance
 	}
-	s.Prior = s.Prior.Literal()
+	if s.Prior = s.Prior.Literal(); !set && (s.Start != nil || s.Prior == kernels.DefaultPrior) {
+		s.read = s.Prior
+	}
 	return nil
 }
 
-// Resume is Continue from Start for Go programs that set that field: settings with default values
-// become those of the fit. Without a Start it does nothing.
+// Resume is Continue from Start for Go programs that set that field: settings that are zero become
+// those of the fit. Without a Start it does nothing.
 func (s *Settings) Resume() error {
 	if s.Start == nil {
 		return nil
@@ -90,10 +106,10 @@ func (s *Settings) Resume() error {
 	if given == nil {
 		given = map[string]bool{}
 	}
-	prior := s.Prior.Complete()
+	prior := s.priorSet()
 	for key, is := range map[string]bool{
 		"intercept": s.NoIntercept, "hash_bits": s.HashBits != 0, "dispersion": s.Params.Dispersion != 0, "shape": s.Params.Shape != 0,
-		"prior_mean": prior.Mean != 0, "prior_variance": prior.Variance != kernels.DefaultPrior.Variance, "intercept_variance": prior.InterceptVariance != kernels.DefaultPrior.InterceptVariance,
+		"prior_mean": prior.Mean != 0, "prior_variance": prior.Variance != 0 || prior.Known, "intercept_variance": prior.InterceptVariance != 0 || prior.Known,
 	} {
 		given[key] = given[key] || is
 	}

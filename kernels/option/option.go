@@ -264,6 +264,7 @@ type Settings struct {
 	Columns string
 
 	given map[string]bool
+	read  kernels.Prior // Prior with its defaults, as options or the fit that is continued made it
 }
 
 // Answer has the options of the tables over rows under a fit.
@@ -288,10 +289,9 @@ func Defaults() *Settings {
 }
 
 // Complete sets zero fields of the settings to their defaults, where these are the same for all
-// methods and families.
+// methods and families. The zeros of Prior stay: they say that none was given.
 func (s *Settings) Complete() {
 	s.OnError = kernels.Or(s.OnError, Fail)
-	s.Prior = s.Prior.Complete()
 	s.Forgetting = kernels.Or(s.Forgetting, 1)
 	s.MaxFeatures = kernels.Or(s.MaxFeatures, 50_000_000)
 }
@@ -310,6 +310,7 @@ func (s *Settings) Given(key string) bool { return s.given[key] }
 // key is checked. Errors are an argument.Error.
 func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 	s := Defaults()
+	s.Prior = kernels.DefaultPrior
 	seen := map[string]bool{}
 	for key, v := range options {
 		p, err := all.Find(key)
@@ -329,6 +330,7 @@ func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 		}
 	}
 	s.Prior = s.Prior.Literal()
+	s.read = s.Prior
 	if err := s.checkDrift(); err != nil {
 		return nil, err
 	}
