@@ -46,6 +46,7 @@ const (
 	KeptDrift      = "drift"      // 1 if weights move with time, which a merge needs to know; 0
 	KeptAbsent     = "absent"     // 1 if NULLs of columns contributed nothing (Options.Missing), also if there were none; 0
 	KeptPriors     = "priors"     // number of single features, or numeric columns, with given priors, and of those in units that move
+	KeptRank       = "rank"       // Options.Rank of a low-rank stream, whose covariance may have more or fewer directions; its default
 )
 
 // KeptVarianceOf is the name of what rows say of the prior variance of a column of levels, or of
@@ -178,7 +179,7 @@ func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 // kept reports whether a name is an internal one of a Learnt.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptPredictive, KeptPriors, KeptDrift, KeptAbsent:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptPredictive, KeptPriors, KeptDrift, KeptAbsent, KeptRank:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, levelsPrefix) || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -422,6 +423,8 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise, believed and base above 0", l.Name, l.Mean)
 		case l.Name == KeptPredictive && !(l.Mean > 0):
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: a number above 0", l.Name, l.Mean)
+		case l.Name == KeptRank && !(l.Mean >= 1 && l.Mean <= MaxRank && l.Mean == math.Trunc(l.Mean)):
+			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: a whole number from 1 to %d", l.Name, l.Mean, MaxRank)
 		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && math.Abs(l.Mean) > 1<<62:
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: counts of rows, or of weights", l.Name, l.Mean)
 		}

@@ -26,6 +26,7 @@ type partParameters struct {
 	priors, moving   float64         // at most, the number of single features for which a part was given the prior, and of those in units that move
 	correlated       bool            // a part has learnt covariances of its prior
 	drifts           bool            // weights of a part move with time
+	rank             float64         // the largest of the parts' KeptRank
 	absent, present  bool            // parts with rows: one says that NULLs contributed nothing, one does not
 	filled, void     map[string]bool // interactions for which rows of a part lacked a number: learnt with its replacement, and without it
 }
@@ -54,6 +55,8 @@ func (l *partParameters) add(f *Fit, n int64, times float64) {
 	}
 	for k := range f.Learnt {
 		switch own := &f.Learnt[k]; own.Name {
+		case KeptRank:
+			l.rank = max(l.rank, own.Mean)
 		case LearntDeviation:
 			l.deviation.typicalOf(own, n, times)
 			if own.SD > 0 && own.Mean > 0 {
@@ -198,6 +201,9 @@ func (l partParameters) note(f *Fit, parts int64, from *Fit) error {
 	f.Learnt = slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name != KeptOrigin && l.Name != KeptLevel })
 	if l.drifts {
 		f.Keep(KeptDrift, 1, 0)
+	}
+	if l.rank > 0 && f.Covariance.Form == gauss.LowRank {
+		f.Keep(KeptRank, l.rank, 0)
 	}
 	f.keepLevels(from)
 	if l.absent && !l.present {

@@ -19,6 +19,7 @@ import (
 //     that is continued did; not by filters of open columns, which do not remember the scale, and
 //     never by a Gaussian process;
 //   - covariance, if the method has a default: that of the fit that is continued, else the default;
+//   - rank of filters: that of the fit that is continued;
 //   - dispersion and shape: learnt by methods that keep the rows, unless a number or a fit to
 //     continue gives them; filters learn the dispersion of a location family that they
 //     standardise and, if they can, the size of negbinomial and, unless a prior is given, the shape
@@ -45,6 +46,11 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		o.Covariance = m.Covariance
 		if s.Start != nil {
 			o.Covariance = s.Start.Covariance.Form.String()
+		}
+	}
+	if m.Streams && o.Rank == 0 {
+		if k, _, ok := s.Start.Kept(kernels.KeptRank); ok {
+			o.Rank = int(k)
 		}
 	}
 	if m.LearnsPrior {

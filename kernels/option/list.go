@@ -117,7 +117,7 @@ var list = specs(
 	Spec{Key: "hessian", Default: "'auto'", Uses: "laplace softmax", NotByPass: "the sums of a pass are of the full one",
 		Doc:   "form of the Hessian. auto = exact wherever that is affordable (full up to 5,000 weights; by rows if there are fewer of those; with a column of levels eliminated), otherwise lowrank and the diagonal of what that leaves out, which status reports, with prior variances that ep with factorised beliefs learns; for `softmax` with a learnt prior variance, averages over the posterior instead of values at the mode",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Hessian }, "auto", "full", "diagonal", "block", "lowrank")}},
-	Spec{Key: "rank", Default: "50", Uses: filters + searches,
+	Spec{Key: "rank", Default: "50, in filters that of prior", Uses: filters + searches,
 		Doc:   "rank of low-rank methods, covariances and Hessians",
 		forms: forms{whole(1, 10_000, func(s *Settings) *int { return &s.Options.Rank })}},
 	Spec{Key: "oversample", Default: "10", Uses: searches,

@@ -22,6 +22,9 @@ type Counter interface {
 func (s *State) keep(f *kernels.Fit, k int) {
 	f.KeepModel(s.plan.Model)
 	f.KeepFilled(s.plan.Model)
+	if o := &s.plan.Model.Options; o.Covariance == gauss.LowRank.String() && o.Rank > 0 {
+		f.Keep(kernels.KeptRank, float64(o.Rank), 0)
+	}
 	if s.n == 0 {
 		return
 	}
