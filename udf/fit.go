@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/fitlayout"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -195,6 +196,7 @@ type beliefReader struct {
 	entry                   *capi.Vec
 	feature, mean, variance *capi.Vec
 	class                   *capi.Vec // of a softmax fit, else nil
+	classed                 bool      // there is a field class
 }
 
 func newBeliefReader(v *capi.Vec) (*beliefReader, error) {
@@ -214,6 +216,7 @@ func newBeliefReader(v *capi.Vec) (*beliefReader, error) {
 		if f := r.entry.Field("class"); f != nil && f.Type == capi.Varchar {
 			r.class = f
 		}
+		r.classed = hasClass(r.entry)
 	case capi.Map:
 		if len(v.Kids[0].Kids) != 2 {
 			return bad()
@@ -224,6 +227,7 @@ func newBeliefReader(v *capi.Vec) (*beliefReader, error) {
 			return r, nil
 		}
 		r.mean, r.variance = r.entry.Field("mean"), r.entry.Field("variance")
+		r.classed = hasClass(r.entry)
 	default:
 		return bad()
 	}
@@ -233,6 +237,11 @@ func newBeliefReader(v *capi.Vec) (*beliefReader, error) {
 		return bad()
 	}
 	return r, nil
+}
+
+func hasClass(entry *capi.Vec) bool {
+	f := entry.Field("class")
+	return f != nil && f.Type != capi.SQLNull
 }
 
 // at is belief j of the child vector. Errors: NULLs, and those of CheckWeight.
@@ -251,7 +260,8 @@ func (r *beliefReader) at(j int) (name string, w kernels.Weight, err error) {
 	return name, w, nil
 }
 
-// readBeliefs copies the beliefs of row i. Errors: invalid beliefs, a feature that occurs twice.
+// readBeliefs copies the beliefs of row i. Errors: invalid beliefs, a feature that occurs twice,
+// beliefs of classes.
 func readBeliefs(v *capi.Vec, i int) ([]kernels.Belief, error) {
 	r, err := newBeliefReader(v)
 	if err != nil {
@@ -260,12 +270,12 @@ func readBeliefs(v *capi.Vec, i int) ([]kernels.Belief, error) {
 	if v.Null(i) {
 		return nil, nil
 	}
-	out, classes, err := r.beliefs(i)
+	if r.classed {
+		return nil, option.ErrClass
+	}
+	out, _, err := r.beliefs(i)
 	if err != nil {
 		return nil, err
-	}
-	if len(classes) > 1 {
-		return nil, fmt.Errorf("the beliefs are of %d classes; allowed: one of each feature, such as those of one class (a fit of classes goes on by option prior of bglm_softmax)", len(classes))
 	}
 	var d kernels.Dict
 	for k, b := range out {

@@ -81,6 +81,7 @@ func TestErrors(t *testing.T) {
 		{"intercept", "no", "intercept: found 'no' (string); allowed: true or false"},
 		{"priors", 1, "priors: found 1 (int); allowed: beliefs by feature"},
 		{"priors", []kernels.Belief{{Feature: "a"}, {Feature: "a"}}, `priors: feature "a" has more than one belief`},
+		{"priors", []any{map[string]any{"feature": "a", "mean": 1, "variance": 2, "class": "b"}}, "priors: found beliefs with a class; allowed: feature, mean and variance"},
 		{"priors", []kernels.Belief{{Feature: "a", Weight: kernels.Weight{Variance: -1}}}, `priors: feature "a": variance = -1`},
 		{"prior", 1, "prior: found 1 (int); allowed: a fit"},
 		{"at", map[string]any{"a": nil}, `at: feature "a" has no number`},

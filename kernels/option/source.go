@@ -2,6 +2,7 @@ package option
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,11 +127,15 @@ func (x value) Decode(to any) error {
 	return ErrType
 }
 
+// ErrClass says that a belief has a class, although one of a feature is wanted.
+var ErrClass = errors.New("found beliefs with a class; allowed: feature, mean and variance, of a feature in every class (a fit of classes is continued by option prior)")
+
 // beliefs reads a list of {feature, mean, variance}, or a map to {mean, variance}.
 func (x value) beliefs(to *[]kernels.Belief) error {
 	type entry struct {
 		Feature        *string
 		Mean, Variance *float64
+		Class          any
 	}
 	var all []entry
 	var by map[string]entry
@@ -140,12 +145,16 @@ func (x value) beliefs(to *[]kernels.Belief) error {
 		}
 		for _, name := range slices.Sorted(maps.Keys(by)) {
 			e := by[name]
-			all = append(all, entry{&name, e.Mean, e.Variance})
+			e.Feature = &name
+			all = append(all, e)
 		}
 	}
 	for _, e := range all {
 		if e.Feature == nil || e.Mean == nil || e.Variance == nil {
 			return ErrType
+		}
+		if e.Class != nil {
+			return ErrClass
 		}
 		*to = append(*to, kernels.Belief{Feature: *e.Feature, Weight: kernels.Weight{Mean: *e.Mean, Variance: *e.Variance}})
 	}
