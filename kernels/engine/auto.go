@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
@@ -53,6 +54,24 @@ func (m *Method) resolve(s *option.Settings, times bool) *Method {
 		panic(err) // it is in the list
 	}
 	return found
+}
+
+// whyStream says why a stream is taken in the place of rows that are kept.
+const whyStream = "time, process_noise and forgetting ask for a stream (adf), which "
+
+// checkStreamed reports an option that the stream which auto takes for s has no use for. A hessian
+// is taken for both ways, and status says that it had no effect.
+func checkStreamed(s *option.Settings) error {
+	for key, found := range option.For("adf").Lacking(s) {
+		switch {
+		case key == "correlated" || key == "compress" || key == "hessian": // the first two have errors of their own
+			continue
+		case key == "row_budget" && !s.Given(key): // that of the process
+			continue
+		}
+		return &argument.Error{Name: key, Found: found, Why: "is for rows that are kept; " + whyStream + "has no use for it"}
+	}
+	return nil
 }
 
 // streamOf is auto's model for adf: parameters that a stream does not learn have their given or

@@ -182,6 +182,11 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	s.Options.Standardize = s.Standardize.Or(s.Options.Standardize)
 	given := s.Params
 	front := m.Name == Auto
+	if front && (times || asksForStream(&s.Model)) {
+		if err := checkStreamed(s); err != nil {
+			return nil, err
+		}
+	}
 	m = m.resolve(s, times)
 	if m.Kind != Classes { // each class has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
@@ -254,7 +259,7 @@ func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 // whyNot says why a stream, chosen by Auto or by name, does not learn something.
 func (m *Method) whyNot(front bool, why string) string {
 	if front {
-		return "it is learnt from rows that are kept; time, process_noise and forgetting ask for a stream (adf), which uses it as it is given"
+		return "it is learnt from rows that are kept; " + whyStream + "uses it as it is given"
 	}
 	return m.Name + " " + why + "; 'auto' belongs to: " + strings.Join(keepers(), ", ")
 }
@@ -329,7 +334,11 @@ func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	f, err := s.state.Fit(ctx)
 	return checked(ctx, s.state.Model(), f, err, func() {
-		if m := s.state.Model(); stationary(m) {
+		m := s.state.Model()
+		if h := m.Options.Hessian; h != "" && h != "auto" { // only auto takes it for a stream
+			f.AddStatus(fmt.Sprintf("hessian = '%s' had no effect: the rows were streamed by adf", h))
+		}
+		if stationary(m) {
 			own := learntBy(m, f)
 			f.AddStatus(f.PriorNote(own))
 			f.AddStatus(grownPriorNote(m, own, f))

@@ -29,7 +29,18 @@ const learnable = 8
 // that the data carry no information. ep then learns the prior variances and averages over them
 // itself, or uses those that laplace learnt if that would take too long.
 func solveAuto(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
-	return solveWithin(ctx, p, epWork)
+	f, err := solveWithin(ctx, p, epWork)
+	if err != nil {
+		return f, err
+	}
+	had := "had no effect: the rows were kept and solved by " + f.Method
+	if c := p.Options.Covariance; c != "" && c != f.Covariance.Form.String() {
+		f.AddStatus(fmt.Sprintf("covariance = '%s' %s", c, had))
+	}
+	if k := p.Params.Quadrature; k > 0 && f.Method != "ep" {
+		f.AddStatus(fmt.Sprintf("quadrature = %d %s", k, had))
+	}
+	return f, nil
 }
 
 // solveWithin is solveAuto with a full covariance up to so much work, else with factorised beliefs:

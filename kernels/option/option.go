@@ -409,21 +409,31 @@ func (s *Settings) checkDrift() error {
 // that the method would ignore it. It is for settings made by Go programs; Decode reports this
 // itself.
 func (all Specs) Unused(s *Settings) error {
+	for key, found := range all.Lacking(s) {
+		return &argument.Error{Name: key, Found: found, Why: notHere(key), Allowed: strings.Join(all.Keys(), ", ")}
+	}
+	return nil
+}
+
+// Lacking yields the options, except method, that are not at their default in s although the options
+// all lack them, with their values.
+func (all Specs) Lacking(s *Settings) iter.Seq2[string, string] {
 	keys := all.Keys()
-	for _, p := range list {
-		if slices.Contains(keys, p.Key) || p.Key == "method" {
-			continue
-		}
-		for _, f := range p.forms {
-			if f.differs == nil {
+	return func(yield func(key, found string) bool) {
+		for _, p := range list {
+			if slices.Contains(keys, p.Key) || p.Key == "method" {
 				continue
 			}
-			if x, is := f.differs(s); is {
-				return &argument.Error{Name: p.Key, Found: Show(x), Why: notHere(p.Key), Allowed: strings.Join(keys, ", ")}
+			for _, f := range p.forms {
+				if f.differs == nil {
+					continue
+				}
+				if x, is := f.differs(s); is && !yield(p.Key, Show(x)) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
 
 // Check is Validate for engines called without Settings; nil stands for the defaults.
