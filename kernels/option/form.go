@@ -159,12 +159,26 @@ func unless(at func(*Settings) *bool) form {
 func text(allowed string, at func(*Settings) *string) form {
 	return form{allowed: allowed, differs: field(at), read: func(s *Settings, v Source) error {
 		w, ok := v.Scalar().(string)
-		if !ok {
+		switch {
+		case !ok:
 			return ErrType
+		case w == "": // which would be the default
+			return errRange
 		}
 		*at(s) = strings.ToLower(w)
 		return nil
 	}}
+}
+
+// named is a class or a level; "" in the settings is none.
+func named(what string, at func(*Settings) *string) form {
+	return decoded(what, func(s *Settings, v Source) error {
+		to := at(s)
+		if err := v.Decode((*Class)(to)); err != nil || *to != "" {
+			return err
+		}
+		return fmt.Errorf("found ''; allowed: %s that is not the empty text", what)
+	})
 }
 
 // verbatim reads a text unchanged.
