@@ -458,8 +458,11 @@ func Show(x any) string {
 	return fmt.Sprint(x)
 }
 
-// numberText prints whole numbers in full.
+// numberText prints whole numbers in full, and -0 as the 0 that it equals.
 func numberText(x float64) string {
+	if x == 0 {
+		return "0"
+	}
 	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
