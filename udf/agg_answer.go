@@ -193,14 +193,13 @@ func scoredRows(y, x, options *capi.Vec) (*rows.Source, error) {
 	return source(y, f, options, "option")
 }
 
-// trialsUsed returns an error if trials are given and none of the likelihoods uses them.
-func trialsUsed(src *rows.Source, of ...lik.Likelihood) (err error) {
-	if src.Trials == nil {
-		return nil
-	}
+// checkTrials returns an error if trials are given and none of the likelihoods uses them, or if they
+// are not and one needs them.
+func checkTrials(src *rows.Source, of ...lik.Likelihood) (err error) {
+	given := src.Trials != nil
 	for _, l := range of {
-		if err = option.CheckTrials(l); err == nil {
-			return nil
+		if err = option.CheckTrials(l, given); (err == nil) == given {
+			return err
 		}
 	}
 	return err
@@ -258,7 +257,7 @@ func updateLeftOut[T sums[T]](args []capi.Vec, slots capi.Slots, fresh func(f *k
 			return t, err
 		}
 		s, _ := of(t)
-		return t, trialsUsed(src, s.Lik)
+		return t, checkTrials(src, s.Lik)
 	},
 		func(t T, lo, hi int) error {
 			s, add := of(t)
@@ -460,7 +459,7 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 		for _, l := range r.fits {
 			of = append(of, l.Lik)
 		}
-		return r, trialsUsed(src[0], of...)
+		return r, checkTrials(src[0], of...)
 	}, func(r *rivals, lo, hi int) error {
 		for k, l := range r.fits {
 			if at, err := src[r.places[k]].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {

@@ -43,7 +43,7 @@ func updateCheck(args []capi.Vec, slots capi.Slots) error {
 		if err != nil {
 			return nil, err
 		}
-		return c, trialsUsed(src, c.Lik)
+		return c, checkTrials(src, c.Lik)
 	}, func(c *answer.Check, lo, hi int) error {
 		if at, err := src.Score(c.Fit, c.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 			return err

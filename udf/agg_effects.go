@@ -387,7 +387,7 @@ func updateRobust(args []capi.Vec, slots capi.Slots) error {
 		if err != nil {
 			return nil, err
 		}
-		return r, trialsUsed(src, r.Lik)
+		return r, checkTrials(src, r.Lik)
 	}, func(r *answer.Robust, lo, hi int) error {
 		at, err := src.Score(r.Fit, r.Features(), lo, hi, &b)
 		if err != nil || len(at) == 0 {

@@ -178,7 +178,7 @@ func observed(args []capi.Vec, n int, out *capi.Col, function string, write func
 			out.Null()
 			continue
 		}
-		if err := trialsUsed(src, p.fits.lik); err != nil {
+		if err := checkTrials(src, p.fits.lik); err != nil {
 			return err
 		}
 		o, offset, ok, err := src.Obs(i)

@@ -151,19 +151,17 @@ func (s *Settings) LikelihoodOf(trials bool) error {
 	if err := s.Likelihood(); err != nil {
 		return err
 	}
-	if trials {
-		return CheckTrials(s.Lik)
-	}
-	if s.Lik.Traits().Trials {
-		return &argument.Error{Name: "trials", Found: "none", Why: s.Lik.Family() + " needs the number of trials of each row, a column or a number, and y is how many of them succeeded"}
-	}
-	return nil
+	return CheckTrials(s.Lik, trials)
 }
 
-// CheckTrials returns an error for rows with trials unless the likelihood has trials.
-func CheckTrials(l lik.Likelihood) error {
-	if l.Traits().Trials {
-		return nil
+// CheckTrials returns an error for rows with trials if the likelihood has none, and for rows without
+// if it has.
+func CheckTrials(l lik.Likelihood, trials bool) error {
+	switch has := l.Traits().Trials; {
+	case trials && !has:
+		return &argument.Error{Name: "trials", Why: fmt.Sprintf("is not used by %s; it belongs to: %s", l.Family(), lik.OfTrials())}
+	case has && !trials:
+		return &argument.Error{Name: "trials", Found: "none", Why: l.Family() + " needs the number of trials of each row, a column or a number, and y is how many of them succeeded"}
 	}
-	return &argument.Error{Name: "trials", Why: fmt.Sprintf("is not used by %s; it belongs to: %s", l.Family(), lik.OfTrials())}
+	return nil
 }
