@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
@@ -235,7 +236,11 @@ func optionsAt(use string, opt *capi.Vec, i int) (*option.Settings, error) {
 	if err := checkOptions(opt, exampleOptions[use]); err != nil {
 		return nil, err
 	}
-	return option.For(use).Decode(constants(opt, i, false))
+	o, err := option.For(use).Decode(constants(opt, i, false))
+	if err == nil && use == "from_beliefs" && (len(o.PriorBy) > 0 || o.Options.AutoPrior) {
+		return nil, &argument.Error{Name: "prior_variance", Why: "is that of all features without a belief here, as nothing is learnt", Allowed: "a finite number >= 0; give single features as beliefs"}
+	}
+	return o, err
 }
 
 // callFromBeliefs makes a FIT with n = 0 from a list of beliefs.
