@@ -247,7 +247,11 @@ func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 		if !learn.asked {
 			continue
 		}
-		e := &argument.Error{Name: learn.key, Found: "'auto'", Why: m.whyNot(front, "sees each row once and takes a number here")}
+		var also []string
+		if learn.key == "shape" && s.Lik != nil && lik.LearnsShape(s.Lik) {
+			also = shapers()
+		}
+		e := &argument.Error{Name: learn.key, Found: "'auto'", Why: m.whyNot(front, "sees each row once and takes a number here", also...)}
 		if front && learn.key == "correlated" {
 			e.Found = fmt.Sprintf("%q", s.Correlated[0])
 		}
@@ -256,12 +260,23 @@ func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
 	return nil
 }
 
-// whyNot says why a stream, chosen by Auto or by name, does not learn something.
-func (m *Method) whyNot(front bool, why string) string {
+// whyNot says why a stream, chosen by Auto or by name, does not learn something, which also other
+// streams may.
+func (m *Method) whyNot(front bool, why string, also ...string) string {
 	if front {
 		return "it is learnt from rows that are kept; " + whyStream + "uses it as it is given"
 	}
-	return m.Name + " " + why + "; 'auto' belongs to: " + strings.Join(keepers(), ", ")
+	return m.Name + " " + why + "; 'auto' belongs to: " + strings.Join(append(also, keepers()...), ", ")
+}
+
+// shapers are the streams that learn the shape of some likelihoods.
+func shapers() (names []string) {
+	for _, k := range methods {
+		if k.Streams && k.LearnsShape {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 // keepers are the methods that keep the rows and learn from all of them.

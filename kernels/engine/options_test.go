@@ -112,6 +112,8 @@ func TestModelErrors(t *testing.T) {
 		{"adf", []any{"prior_variance", "auto", "covariance", "full"}, "adf learns it with covariance 'arrowhead'"},
 		{"adf", []any{"prior_variance", "auto", "intercept", false}, "adf learns it with covariance 'arrowhead'"},
 		{"adf", []any{"dispersion", "auto", "family", "studentt", "prior_variance", 1}, "adf learns it in the unit of the responses, which they have if numbers are standardised"},
+		{"ekf", []any{"shape", "auto", "family", "negbinomial"}, "'auto' belongs to: adf, ep, laplace, lowrank, hmc"},
+		{"ekf", []any{"shape", "auto", "family", "studentt"}, "'auto' belongs to: ep, laplace, lowrank, hmc"},
 		{"adf", []any{"shape", "auto", "family", "studentt"}, "adf sees each row once"},
 		{"adf", []any{"family", "binomial"}, "trials: found none"},
 		{"adf", []any{"dispersion", 2}, "dispersion is not used by bernoulli; it belongs to: gaussian, studentt"},
