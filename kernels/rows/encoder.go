@@ -315,8 +315,11 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 			return alone, nil
 		case Struct:
 			k, v := pairOf(c)
-			if k == nil || v == nil || c.Children() != 2 {
+			if k == nil || v == nil {
 				return false, bad("; its entries need the fields feature and value")
+			}
+			if n := c.Children(); n != 2 {
+				return false, bad(fmt.Sprintf("; its entries have %d fields, which may be feature and value alone", n))
 			}
 			if !fits(k, v) {
 				return false, bad("; feature must be " + e.words.Key + ", value a number")
