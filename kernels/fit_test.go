@@ -29,6 +29,9 @@ func TestColumnVariancesAreNotMerged(t *testing.T) {
 	if err := Agree(fit(1), fit(0.2)); err == nil || !strings.Contains(err.Error(), `"g" has a prior variance of its own, 0.2`) {
 		t.Error(err)
 	}
+	if err := Agree(fit(0.12081), fit(0.12084)); err == nil || !strings.Contains(err.Error(), "0.12081, and in another fit 0.12084;") {
+		t.Error(err)
+	}
 	// Of what was learnt, each part by its rows, that holds although the variances are the same.
 	learnt := fit(0.2)
 	learnt.Columns[0].Center, learnt.Columns[0].Scale = 0.4, 0.1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
@@ -177,6 +178,7 @@ func differByVariance(a, b *Fit, continued bool) error {
 				continue
 			}
 			v := f.Prior.Variance
+			own, _ := apart(c.Variance, c.Variance)
 			found, to, by := other.column(c.Name, LevelsColumn), "", ""
 			same := found != nil && math.Abs(c.ofLevels()*other.Prior.Variance-found.ofLevels()*v) <= 1e-9*c.ofLevels()*other.Prior.Variance
 			switch _, _, learnt := c.Deviation(); {
@@ -187,17 +189,27 @@ func differByVariance(a, b *Fit, continued bool) error {
 			case same && (continued || !learnt && !other.learnsPrior()):
 				continue
 			case learnt, other.learnsPrior():
-				to = fmt.Sprintf("%.4g, which were learnt", found.Variance)
+				own, to = apart(c.Variance, found.Variance)
+				to += ", which were learnt"
 				if same {
 					by = "if they continue one fit, give that fit as their prior; otherwise "
 				}
 			default:
-				to = fmt.Sprintf("%.4g", found.Variance)
+				own, to = apart(c.Variance, found.Variance)
 			}
-			return fmt.Errorf("column %.100q has a prior variance of its own, %.4g, and in another fit %s; only fits of one prior can be merged: %sfit the parts with prior_variance: {%s: %.4g}, or %w", c.Name, c.Variance, to, by, c.Name, c.Variance, ErrApart)
+			return fmt.Errorf("column %.100q has a prior variance of its own, %s, and in another fit %s; only fits of one prior can be merged: %sfit the parts with prior_variance: {%s: %.4g}, or %w", c.Name, own, to, by, c.Name, c.Variance, ErrApart)
 		}
 	}
 	return nil
+}
+
+// apart prints two numbers with four digits, or with as many as tell them apart.
+func apart(x, y float64) (string, string) {
+	digits := 4
+	for digits < 17 && x != y && strconv.FormatFloat(x, 'g', digits, 64) == strconv.FormatFloat(y, 'g', digits, 64) {
+		digits++
+	}
+	return strconv.FormatFloat(x, 'g', digits, 64), strconv.FormatFloat(y, 'g', digits, 64)
 }
 
 // GivenVariances returns the prior variances of columns of levels of f that are not those of other
