@@ -404,6 +404,53 @@ func TestBeliefsAloneOfGaps(t *testing.T) {
 	}
 }
 
+// Beliefs alone do not say under which prior they were learnt: the fit does, or else predictions for
+// new levels are wrong, and parts that are merged count another prior once.
+func TestBeliefsAloneOfPriors(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i, 'g' || i % 7 AS g, i % 3 + sin(i) AS z FROM range(60) t(i)) TO '"+path("d.parquet")+"'; COPY (SELECT 'new' AS g, 0 AS z) TO '"+path("new.parquet")+"'")
+	model := []string{"-f", "z ~ g", "-o", "family=gaussian", "-o", "dispersion=0.5", "-o", "prior_mean=0.5", "-o", "prior_variance=0.05", "-o", "intercept_variance=2"}
+	fit := append([]string{"fit", path("d.parquet"), "-m", "adf", "-o", "covariance=diagonal"}, model...)
+	needs := "--option family=gaussian --option dispersion=0.5 --option prior_mean=0.5 --option prior_variance=0.05 --option intercept_variance=2"
+	given := strings.Fields(needs)
+	for part, where := range map[string]string{"a": "i % 2 = 0", "b": "i % 2 = 1"} {
+		if got := ok(t, append(fit, "--where", where, "--out", path(part+".csv"))...).stdout; !strings.HasSuffix(got, "give "+needs+"\n") {
+			t.Error(got)
+		}
+		ok(t, append(fit, "--where", where, "-q", "--out", path(part+".parquet"))...)
+	}
+	ok(t, "merge", path("a.parquet"), path("b.parquet"), "-q", "--out", path("m.parquet"))
+	merge := []string{"merge", path("a.csv"), path("b.csv"), "--out", path("m.csv")}
+	got := ok(t, append(merge, given...)...).stdout
+	if strings.Contains(got, "log evidence") || strings.Contains(got, "beliefs alone: their prior") {
+		t.Error(got)
+	}
+	if got := query(t, "SELECT max(abs(a.mean - b.mean) + abs(a.variance - b.variance)) < 1e-9 FROM '"+path("m.csv")+"' a JOIN '"+path("m.parquet")+"' b USING (feature)"); got != "true" {
+		t.Error(got)
+	}
+	if got := ok(t, append(merge, given[:4]...)...).stdout; !strings.Contains(got, "a.csv has beliefs alone: their prior is taken for N(0, 1), the intercept's for N(0, 10)") {
+		t.Error(got)
+	}
+	for _, form := range []string{"csv", "parquet"} {
+		args := []string{"predict", path("new.parquet"), "-f", "z ~ g", "-b", path("a." + form), "--dist", "-q", "--out", path("p." + form)}
+		if form == "csv" {
+			args = append(args, given...)
+		}
+		ok(t, args...)
+	}
+	if got := query(t, "SELECT abs(a.mean - b.mean) < 1e-9, abs(a.upper - b.upper) < 1e-9 FROM '"+path("p.csv")+"' a, '"+path("p.parquet")+"' b"); got != "true,true" {
+		t.Error(got)
+	}
+	for model, want := range map[string]bool{"z ~ g + i, laplace, 0.5": false, "z ~ g + i, adf, 0.5": false, "z ~ g + i, laplace, {i: 2, g: 0.5}": true, "z ~ i + (1 | g), laplace, auto": true} {
+		m := strings.SplitN(model, ", ", 3)
+		got := ok(t, "fit", path("d.parquet"), "-f", m[0], "-o", "family=gaussian", "-m", m[1], "-o", "prior_variance="+m[2], "--out", path("l.csv")).stdout
+		if strings.Contains(got, "prior variances of single columns") != want {
+			t.Errorf("%s: %s", model, got)
+		}
+	}
+}
+
 // What groups have each for itself is in no option: the fit says that a file of beliefs alone loses
 // it.
 func TestBeliefsAloneOfGroups(t *testing.T) {

@@ -89,6 +89,7 @@ type summary struct {
 	Status    string   `json:"status,omitempty"`
 	Untold    string   `json:"needs,omitempty"`              // options that a file of beliefs alone needs to predict
 	Lost      []string `json:"lost,omitempty"`               // parameters of groups that none of its options gives
+	Priors    bool     `json:"priors_lost,omitempty"`        // prior variances of columns or groups, too
 	Apart     bool     `json:"predictions_differ,omitempty"` // by a file of beliefs alone: joint, since it has no covariance; gaps, if a value is NULL
 	*learnt            // of bglm fit
 	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
@@ -97,6 +98,7 @@ type summary struct {
 	Out       string   `json:"out,omitempty"`
 
 	joint, gaps bool
+	assumed     string // what was assumed for want of options, "" for nothing
 }
 
 // summarise fills in a summary from the table of fits.
@@ -122,12 +124,15 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 		}
 	}
 	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
-		if sum.Untold, sum.Lost, err = f.MissingOptions(sum.Out); err == nil {
+		var needs fitstore.Needs
+		if needs, err = f.MissingOptions(sum.Out); err == nil {
+			sum.Untold, sum.Lost, sum.Priors = needs.Options, needs.Lost, needs.Priors
 			sum.joint, sum.gaps, err = f.LosesCovariance(sum.Out)
 			sum.Apart = sum.joint || sum.gaps
 		}
 	}
-	if evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
+	sum.Status = kernels.Join(sum.Status, sum.assumed)
+	if sum.N > 0 && evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
 		sum.Evidence = &evidence.Float64
 	}
 	return err
@@ -224,6 +229,9 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	}
 	if len(sum.Lost) > 0 {
 		fmt.Fprintf(&b, "; each group has another %s, without which distributions of responses are wrong: .parquet, .arrow and .duckdb keep it", strings.Join(sum.Lost, " and "))
+	}
+	if sum.Priors {
+		b.WriteString("; it leaves out prior variances of single columns or groups, for which its readers take prior_variance: .parquet, .arrow and .duckdb keep them")
 	}
 	switch {
 	case sum.joint:

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,8 @@ type mergeCommand struct {
 	Option []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link and so on, if the belief tables do not have them."`
 	Files  []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial; at least two."`
 
-	twice bool // it has been reported that a file is given twice
+	twice   bool   // it has been reported that a file is given twice
+	assumed string // the prior of tables that do not say it, "" if they do
 }
 
 // Help is the text below the usage line.
@@ -67,7 +69,7 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.finish(s, f, &summary{Command: "merge", Files: len(c.Files), Out: c.Out}, began)
+	return c.finish(s, f, &summary{Command: "merge", Files: len(c.Files), Out: c.Out, assumed: c.assumed}, began)
 }
 
 // mergeParts merges passes over parts of the rows.
@@ -126,6 +128,9 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 			return nil, fmt.Errorf("--prior: %w", err)
 		}
 	}
+	if c.assumed, err = c.assumedPrior(parts, opts); err != nil {
+		return nil, err
+	}
 	meta := c.learntBy(s, parts)
 	if len(parts[0].Group) == 0 {
 		return c.mergePlain(s, parts, prior, meta)
@@ -147,6 +152,24 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
 	return fitstore.Open(s, "fits", meta)
+}
+
+// assumedPrior says which prior is counted once for a part without one, since neither it nor an
+// option tells; "" if all have theirs.
+func (c *mergeCommand) assumedPrior(parts []*fitstore.Fits, opts [][2]string) (string, error) {
+	told := func(o [2]string) bool {
+		return slices.Contains([]string{"prior_mean", "prior_variance", "intercept_variance"}, o[0])
+	}
+	if c.Prior != "" || slices.ContainsFunc(opts, told) {
+		return "", nil
+	}
+	for i, f := range parts {
+		if alone, err := f.Alone(); err != nil || alone {
+			p := kernels.DefaultPrior
+			return fmt.Sprintf("%s has beliefs alone: their prior is taken for N(%v, %v), the intercept's for N(%[2]v, %[4]v); if it was another, give --option prior_mean, prior_variance and intercept_variance", c.Files[i], p.Mean, p.Variance, p.InterceptVariance), err
+		}
+	}
+	return "", nil
 }
 
 // mergedKey is the metadata key for the marks of the parts from which a fit was merged.

@@ -54,26 +54,38 @@ func (f *Fits) LosesCovariance(path string) (apart, gaps bool, err error) {
 	return apart, gaps, err
 }
 
-// MissingOptions returns the options needed with a file that cannot store them to predict as the
-// fits do, such as "--option family=poisson", "" if the file can; and the parameters that are lost,
-// since they differ between groups and an option applies to all.
-func (f *Fits) MissingOptions(path string) (options string, lost []string, err error) {
+// Needs is what a file of beliefs alone needs to predict, to be merged and to be continued as the
+// fits are.
+type Needs struct {
+	Options string   // such as "--option family=poisson", "" if the file has them
+	Lost    []string // parameters that differ between groups, while an option applies to all
+	Priors  bool     // there are prior variances of single columns or groups, which no option gives
+}
+
+// MissingOptions returns what a file at path needs that cannot store the whole fits.
+func (f *Fits) MissingOptions(path string) (n Needs, err error) {
 	if kind := files.KindOf(path); !f.IsFit || f.HasClass || path != "" && kind != "csv" && kind != "json" {
-		return "", nil, nil
+		return n, nil
+	}
+	same := func(field string) string {
+		return "CASE WHEN count(DISTINCT fit." + field + ") = 1 THEN any_value(fit." + field + ") END"
 	}
 	var family, link string
-	var shape, dispersion sql.NullFloat64
+	var shape, dispersion, mean, variance, interceptVariance sql.NullFloat64
 	var intercept bool
 	var hashBits sql.NullInt64
-	err = f.s.Row("SELECT any_value(fit.family), any_value(fit.link), CASE WHEN count(DISTINCT fit.shape) = 1 THEN any_value(fit.shape) END, CASE WHEN count(DISTINCT fit.dispersion) = 1 THEN any_value(fit.dispersion) END, coalesce(any_value(fit.intercept), true), any_value(fit.hash_bits) FROM "+f.Table,
-		&family, &link, &shape, &dispersion, &intercept, &hashBits)
+	err = f.s.Row("SELECT any_value(fit.family), any_value(fit.link), "+same("shape")+", "+same("dispersion")+", coalesce(any_value(fit.intercept), true), any_value(fit.hash_bits), "+
+		same("prior.mean")+", "+same("prior.variance")+", "+same("prior.intercept_variance")+", count(DISTINCT fit.prior.variance) > 1 OR "+
+		"coalesce(bool_or(len(list_filter(fit.columns, lambda bglm_c: bglm_c.variance <> fit.prior.variance OR bglm_c.kind = '"+kernels.LevelsColumn+"' AND bglm_c.scale > 0)) > 0), false) FROM "+f.Table,
+		&family, &link, &shape, &dispersion, &intercept, &hashBits, &mean, &variance, &interceptVariance, &n.Priors)
 	if err != nil {
-		return "", nil, err
+		return n, err
 	}
-	options = "--option family=" + family
+	n.Options = "--option family=" + family
 	if i := slices.IndexFunc(lik.Families(), func(x lik.Info) bool { return x.Family == family }); i >= 0 && lik.Families()[i].Links[0] != link {
-		options += " --option link=" + link
+		n.Options += " --option link=" + link
 	}
+	add := func(key string, v float64) { n.Options += fmt.Sprintf(" --option %s=%.6g", key, v) }
 	for _, p := range []struct {
 		key string
 		v   sql.NullFloat64
@@ -81,18 +93,36 @@ func (f *Fits) MissingOptions(path string) (options string, lost []string, err e
 		switch {
 		case !slices.Contains(lik.With(p.key), family):
 		case p.v.Valid:
-			options += fmt.Sprintf(" --option %s=%.6g", p.key, p.v.Float64)
+			add(p.key, p.v.Float64)
 		default:
-			lost = append(lost, p.key)
+			n.Lost = append(n.Lost, p.key)
 		}
 	}
 	if !intercept {
-		options += " --option intercept=false"
+		n.Options += " --option intercept=false"
+	}
+	for _, p := range []struct {
+		key     string
+		v       sql.NullFloat64
+		without float64
+	}{{"prior_mean", mean, kernels.DefaultPrior.Mean}, {"prior_variance", variance, kernels.DefaultPrior.Variance}, {"intercept_variance", interceptVariance, kernels.DefaultPrior.InterceptVariance}} {
+		if p.v.Valid && p.v.Float64 != p.without && (intercept || p.key != "intercept_variance") {
+			add(p.key, p.v.Float64)
+		}
 	}
 	if hashBits.Int64 > 0 {
-		options += fmt.Sprintf(" --option hash_bits=%d", hashBits.Int64)
+		n.Options += fmt.Sprintf(" --option hash_bits=%d", hashBits.Int64)
 	}
-	return options, lost, nil
+	return n, nil
+}
+
+// Alone reports whether some of the fits are made of a table of beliefs, which does not say under
+// which prior they were learnt.
+func (f *Fits) Alone() (alone bool, err error) {
+	if f.IsFit {
+		err = f.s.Row("SELECT coalesce(bool_or(fit.method = 'beliefs'), false) FROM "+f.Table, &alone)
+	}
+	return alone, err
 }
 
 // ConflictError returns an error for options that differ from those of the fits, or that have no use
