@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -550,6 +551,23 @@ func TestStandardInputForms(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
+	ok(t, "fit", path("d.parquet"), "-f", "b ~ x", "-q", "--out", path("f.parquet"))
+	stream := ok(t, "predict", path("d.parquet"), "-b", path("f.parquet"), "--columns", "b::INT AS b, x", "--out=-.arrows", "-q").stdout
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write([]byte(stream)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []string{"duckdb", "arrow"} {
+		for what, in := range map[string]string{"plain": stream, "packed": packed.String()} {
+			for _, format := range [][]string{nil, {"--format", "arrow"}} {
+				args := append([]string{"fit", "-", "-f", "b ~ x", "--engine", engine, "--out", path("f.parquet")}, format...)
+				if r := bglm(t, in, args...); r.code != 0 || !strings.Contains(r.stdout, "60 rows, 2 weights") {
+					t.Errorf("Arrow, %s, by %s, %v: %+v", what, engine, format, r)
+				}
+			}
+		}
+	}
 	lines := strings.SplitAfter(read("d.csv"), "\n")
 	for what, c := range map[string]struct {
 		in, want string
@@ -563,6 +581,7 @@ func TestStandardInputForms(t *testing.T) {
 		"half packed":           {read("d.csv.gz")[:100], "standard input: ", nil, 1},
 		"Parquet, by Arrow":     {read("d.parquet"), "Parquet cannot be read from a stream", []string{"--engine", "arrow"}, 2},
 		"CSV, by Arrow":         {read("d.csv"), "the data are csv", []string{"--engine", "arrow"}, 2},
+		"half packed, by Arrow": {packed.String()[:200], "standard input: ", []string{"--engine", "arrow"}, 1},
 		"a number for Arrow":    {"", "--option weight: 3 is a number", []string{"--engine", "arrow", "-o", "weight=3"}, 2},
 	} {
 		r := bglm(t, c.in, append([]string{"fit", "-", "-f", "b ~ x", "--out", path("g.parquet")}, c.args...)...)

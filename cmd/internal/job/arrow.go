@@ -57,9 +57,15 @@ func NewArrow(s *duck.Session, d Data, m Model) (*Arrow, error) {
 	if a.kind, err = d.Kind(a.Files); err != nil {
 		return nil, err
 	}
-	if a.kind == "" && slices.Contains(a.Files, "-") {
-		in := bufio.NewReader(s.Env.Stdin)
-		a.kind, s.Env.Stdin = files.Sniff(in), in
+	if slices.Contains(a.Files, "-") {
+		in, err := files.Unpacked(bufio.NewReader(s.Env.Stdin))
+		if err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		if a.kind == "" {
+			a.kind = files.Sniff(in)
+		}
+		s.Env.Stdin = in
 	}
 	if a.kind != "arrow" && a.kind != "parquet" {
 		return nil, cli.Usage(fmt.Errorf("--engine arrow reads Parquet and Arrow IPC; the data are %s", a.kind))
