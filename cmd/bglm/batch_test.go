@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -487,6 +488,22 @@ func TestStandardOutput(t *testing.T) {
 		var sum summary
 		if err := json.Unmarshal([]byte(r.stderr), &sum); err != nil || sum.N != 4 || strings.Contains(r.stdout, "command") {
 			t.Errorf("--out %s: %v: %q %q", out, err, r.stdout, r.stderr)
+		}
+	}
+	for out, wrote := range map[string]string{"": "CSV", "-": "CSV", "-.csv": "CSV", "-.json": "JSON", "-.parquet": "Parquet"} {
+		args := []string{"fit", data, "-f", "y ~ x", "-o", "prior_variance=1", "--out=" + out}
+		if out == "" {
+			args = args[:len(args)-1]
+		}
+		more := ", which has the beliefs alone: to predict from it, give --option family=bernoulli; predictions from it differ from those of the fit, whose covariance it leaves out: .parquet, .arrow and .duckdb keep it"
+		if wrote == "Parquet" {
+			more = ""
+		}
+		if r := ok(t, args...); !strings.HasSuffix(r.stderr, " s; wrote "+wrote+" to the standard output"+more+"\n") {
+			t.Errorf("--out=%s: %s", out, r.stderr)
+		}
+		if r := ok(t, "predict", "-b", fit, data, "--out="+cmp.Or(out, "-")); !strings.HasSuffix(r.stderr, " s; wrote "+wrote+" to the standard output\n") {
+			t.Errorf("--out=%s: %s", out, r.stderr)
 		}
 	}
 	for _, out := range []string{"-", "-.csv"} { // beliefs too

@@ -201,7 +201,7 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 		if sum.Skipped > 0 {
 			unknown = fmt.Sprintf("; %s of groups without beliefs, whose prediction is NULL", some(sum.Skipped, "row"))
 		}
-		_, err := fmt.Fprintf(w, "%s scored%s; %.2f s; wrote %s\n", some(sum.N, "row"), unknown, sum.Seconds, shell.Visible(sum.Out))
+		_, err := fmt.Fprintf(w, "%s scored%s; %.2f s; wrote %s\n", some(sum.N, "row"), unknown, sum.Seconds, shell.Visible(sum.written()))
 		return err
 	}
 	fmt.Fprintf(&b, "%s %s %s: %s", sum.Method, sum.Family, sum.Link, some(sum.N, "row"))
@@ -221,9 +221,7 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 		fmt.Fprintf(&b, ", log evidence %.6g", *sum.Evidence)
 	}
 	fmt.Fprintf(&b, ", %s; %.2f s", sum.Status, sum.Seconds)
-	if sum.Out != "" {
-		fmt.Fprintf(&b, "; wrote %s", sum.Out)
-	}
+	fmt.Fprintf(&b, "; wrote %s", sum.written())
 	if sum.Untold != "" {
 		fmt.Fprintf(&b, ", which has the beliefs alone: to predict from it, give %s", sum.Untold)
 	}
@@ -241,6 +239,15 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	}
 	_, err := fmt.Fprintln(w, shell.Visible(strings.TrimSpace(b.String())))
 	return err
+}
+
+// written names what the command writes.
+func (sum *summary) written() string {
+	if sum.Out != "" && !fitstore.Stdout(sum.Out) {
+		return sum.Out
+	}
+	format := map[string]string{"csv": "CSV", "json": "JSON", "arrow": "Arrow", "parquet": "Parquet"}
+	return format[fitstore.OutKind(sum.Out)] + " to the standard output"
 }
 
 // checkOut checks the destination of a command's belief table.

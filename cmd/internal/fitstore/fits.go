@@ -12,7 +12,6 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
-	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
@@ -46,12 +45,18 @@ func (f *Fits) Job(key string) string {
 // file cannot store, so that its predictions differ; gaps, whether those of rows with a missing
 // value do.
 func (f *Fits) LosesCovariance(path string) (apart, gaps bool, err error) {
-	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
+	if !f.IsFit || !beliefsAlone(path) {
 		return false, false, nil
 	}
 	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda bglm_l: bglm_l.name), '"+kernels.KeptPredictive+"')), false), "+
 		"coalesce(bool_or(list_sum(list_transform(fit.columns, lambda bglm_c: bglm_c.missing)) > 0 AND len(list_filter(fit.beliefs, lambda bglm_b: suffix(bglm_b.feature, "+quote.Text(kernels.IsNull)+"))) > 0), false) FROM "+f.Table, &apart, &gaps)
 	return apart, gaps, err
+}
+
+// beliefsAlone reports whether a file at path stores feature, mean and variance, and no more.
+func beliefsAlone(path string) bool {
+	kind := OutKind(path)
+	return kind == "csv" || kind == "json"
 }
 
 // Needs is what a file of beliefs alone needs to predict, to be merged and to be continued as the
@@ -64,7 +69,7 @@ type Needs struct {
 
 // MissingOptions returns what a file at path needs that cannot store the whole fits.
 func (f *Fits) MissingOptions(path string) (n Needs, err error) {
-	if kind := files.KindOf(path); !f.IsFit || f.HasClass || path != "" && kind != "csv" && kind != "json" {
+	if !f.IsFit || f.HasClass || !beliefsAlone(path) {
 		return n, nil
 	}
 	same := func(field string) string {

@@ -180,6 +180,15 @@ func intervalsAsText(s *duck.Session, query string) (string, error) {
 // for another format.
 func Stdout(path string) bool { return path == "-" || strings.HasPrefix(path, "-.") }
 
+// OutKind is the format that is written for --out path; to the standard output it is CSV, unless path
+// names another.
+func OutKind(path string) string {
+	if path == "" || path == "-" {
+		return "csv"
+	}
+	return files.KindOf(path)
+}
+
 // toStdout spools its output, so that a query that fails prints nothing.
 func toStdout(s *duck.Session, path, query string, meta []string) error {
 	if path == "-" {
