@@ -131,7 +131,7 @@ func (b *beliefFlags) with(e *cli.Env, run func(*duck.Session, *fitstore.Fits) e
 		return err
 	}
 	defer s.Close()
-	opts, err := job.ParseOptions(b.Option)
+	opts, err := job.ReadOptions(s, b.Option)
 	if err != nil {
 		return err
 	}

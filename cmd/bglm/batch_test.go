@@ -637,6 +637,34 @@ func TestMergeCountsPriorsOnce(t *testing.T) {
 	}
 }
 
+// A value of an option that is no SQL is wrong usage of that option, in all commands.
+func TestValuesOfOptions(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	beliefs := file(t, "b.csv", "feature,mean,variance\n(Intercept),0,1\nad,1,0.5\n")
+	for name, args := range map[string][]string{
+		"duckdb":   {"fit", data, "-f", "y ~ ad"},
+		"arrow":    {"fit", data, "-f", "y ~ ad", "--engine", "arrow"},
+		"predict":  {"predict", data, "-f", "y ~ ad", "-b", beliefs, "--out", "-"},
+		"evaluate": {"evaluate", data, "-f", "y ~ ad", "-b", beliefs},
+		"merge":    {"merge", beliefs, beliefs},
+	} {
+		for value, want := range map[string]string{
+			"family=":                       "--option family has no value",
+			"weight= ":                      "--option weight has no value",
+			"prior_variance={origin: auto}": "--option prior_variance: {origin: auto} is no constant of SQL (Referenced column \"auto\"",
+			"prior_variance={origin:":       "--option prior_variance: {origin: is no constant of SQL (syntax error",
+			"prior_variance=(1":             "--option prior_variance: (1 is no constant of SQL (syntax error",
+			"priors=MAP {'a': b}":           "--option priors: MAP {'a': b} is no constant of SQL (Referenced column \"b\"",
+		} {
+			r := bglm(t, "", append(args, "-o", value)...)
+			if r.code != 2 || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "Error:") || strings.Contains(r.stderr, "LINE") {
+				t.Errorf("%s, %s: %+v", name, value, r)
+			}
+		}
+	}
+	ok(t, "fit", data, "-f", "y ~ ad", "-o", "prior_variance=[0.5][1]", "-o", "family='bernoulli'", "-q", "--out", filepath.Join(filepath.Dir(data), "f.csv"))
+}
+
 // Models with offsets and trials predict with them.
 func TestOffsetAndTrials(t *testing.T) {
 	kerneltest.Slow(t)

@@ -91,7 +91,7 @@ func (c *mergeCommand) mergeParts(s *duck.Session) error {
 }
 
 func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
-	opts, err := job.ParseOptions(c.Option)
+	opts, err := job.ReadOptions(s, c.Option)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ const (
 // openScoring opens the data and the beliefs.
 func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*scoring, error) {
 	withY := what == toJudge
-	opts, err := job.ParseOptions(m.Option)
+	opts, err := job.ReadOptions(s, m.Option)
 	if err != nil {
 		return nil, err
 	}

@@ -120,7 +120,7 @@ func (c *reportCommand) page(s *duck.Session) (*page.Page, *summary, error) {
 		}
 	} else {
 		var opts [][2]string
-		if opts, err = job.ParseOptions(c.Option); err == nil {
+		if opts, err = job.ReadOptions(s, c.Option); err == nil {
 			f, err = fitstore.Load(s, "fits", c.Beliefs, opts)
 		}
 		if err == nil {

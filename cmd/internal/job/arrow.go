@@ -97,7 +97,7 @@ func (a *Arrow) model(m Model) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	opts, err := ParseOptions(m.Option)
+	opts, err := ReadOptions(a.s, m.Option)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 	if j.Method == "" {
 		j.Method = engine.Auto
 	}
-	opts, err := ParseOptions(m.Option)
+	opts, err := ReadOptions(s, m.Option)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,9 @@ func ParseOptions(flags []string) ([][2]string, error) {
 			}
 			return nil, cli.Usage(fmt.Errorf("--option %q: allowed: key=value, such as link=probit%s", f, hint))
 		}
+		if strings.TrimSpace(value) == "" {
+			return nil, cli.Usage(fmt.Errorf("--option %s has no value; allowed: %[1]s=VALUE, or no --option %[1]s", key))
+		}
 		if own := OptionFlags[key]; own != "" {
 			return nil, cli.Usage(fmt.Errorf("--option %s: give %s", key, own))
 		}
@@ -73,6 +76,36 @@ func ParseOptions(flags []string) ([][2]string, error) {
 		out = append(out, [2]string{key, value})
 	}
 	return out, nil
+}
+
+// ReadOptions is ParseOptions for a session, which checks that the SQL of each value is a constant,
+// but for those that may be columns.
+func ReadOptions(s *duck.Session, flags []string) ([][2]string, error) {
+	opts, err := ParseOptions(flags)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range opts {
+		sql := OptionSQL(o[0], o[1])
+		if slices.Contains(RowKeys, o[0]) || !strings.ContainsAny(sql, "'{[(") || sql == quote.Text(strings.TrimSpace(o[1])) {
+			continue
+		}
+		if _, err := s.Describe("SELECT (" + sql + ") AS v"); err != nil {
+			return nil, valueError(o, err)
+		}
+	}
+	return opts, nil
+}
+
+// valueError is the error about a value that is no SQL, without the statement, which the user did
+// not write.
+func valueError(o [2]string, err error) error {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	_, after, told := strings.Cut(text, " Error: ")
+	if told {
+		text = after
+	}
+	return cli.Usage(duck.Reword(err, fmt.Sprintf("--option %s: %s is no constant of SQL (%s); text inside brackets has quotation marks, as in {origin: 'auto'}", o[0], strings.TrimSpace(o[1]), text)))
 }
 
 // Settings decodes constants among option flags without calling an SQL function: their values are
