@@ -30,7 +30,8 @@ type evaluateCommand struct {
 	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"Options, as in bglm predict."`
 	Fitted  bool     `help:"Predict rows that the fit has learnt with the fit as it is; the figures are then too optimistic."`
 	Bins    int      `placeholder:"N" default:"10" help:"Number of bins of the calibration table (default: 10)."`
-	outputFlags
+	Quiet   bool     `short:"q" help:"No progress bar and no remarks, the measures alone."`
+	JSON    bool     `name:"json" help:"Print the measures as JSON."`
 }
 
 // Help is the text below the usage line.
@@ -136,10 +137,7 @@ func (c *evaluateCommand) show(s *duck.Session, r *quality) error {
 	if c.JSON {
 		return writeJSON(s.Env.Stdout, r)
 	}
-	if c.Quiet {
-		return nil
-	}
-	return r.print(s.Env)
+	return r.print(s.Env, !c.Quiet)
 }
 
 // scored creates the table scored of scoring.judge or judgeFolds, and says how its rows are
@@ -375,7 +373,7 @@ func newTable() table.Writer {
 	return t
 }
 
-func (r *quality) print(e *cli.Env) error {
+func (r *quality) print(e *cli.Env, remarks bool) error {
 	t := newTable()
 	t.AppendHeader(table.Row{"measure", "value"})
 	if r.How != "" {
@@ -404,10 +402,10 @@ func (r *quality) print(e *cli.Env) error {
 		}
 	}
 	out := t.Render() + "\n"
-	if r.Note != "" {
+	if remarks && r.Note != "" {
 		out += r.Note + "\n"
 	}
-	if r.RuledOut > 0 {
+	if remarks && r.RuledOut > 0 {
 		out += ruledOut(r.RuledOut) + "\n"
 	}
 	if len(r.Calibration) > 0 {
@@ -429,7 +427,7 @@ func (r *quality) print(e *cli.Env) error {
 		}
 		out += t.Render() + "\n"
 	}
-	if r.How != "" {
+	if remarks && r.How != "" {
 		out += explained[r.How] + r.weighing() + unsure(r.Unsure, r.N+r.Missing) + "\n"
 	}
 	_, err := fmt.Fprint(e.Stdout, strings.TrimLeft(out, "\n"))
