@@ -228,15 +228,20 @@ func Join(status, sentence string) string {
 // WeightlessNote is the status of a fit none of whose rows counts.
 const WeightlessNote = "no row counts, for all weights are 0: the posterior is the prior"
 
+// Inflect is one if n is 1, else many: the word that a sentence has beside a number.
+func Inflect[N int | int32 | int64](n N, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // SkippedNote says how many rows were skipped, "" for none.
 func SkippedNote(n int64) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return "1 row was skipped"
 	}
-	return fmt.Sprintf("%d rows were skipped", n)
+	return fmt.Sprintf("%d %s skipped", n, Inflect(n, "row was", "rows were"))
 }
 
 // FactorisedNote is the note on factorised beliefs of weights that occur together in rows.

@@ -471,6 +471,23 @@ func TestBeliefsAloneOfGroups(t *testing.T) {
 	}
 }
 
+// What status and summaries count is said of one as of one.
+func TestNumberOfOne(t *testing.T) {
+	for rows, want := range map[string]string{
+		"1,2,0.5,3\n0,3,1,2\n1,1,2,1\n":          "1 row came before the time already reached: no drift was applied for it;",
+		"1,2,0.5,3\n0,3,1,2\n1,1,2,1\n0,1,3,2\n": "2 rows came before the time already reached: no drift was applied for them;",
+	} {
+		data := file(t, "d.csv", "y,t,x,k\n"+rows)
+		got := ok(t, "fit", data, "-f", "y ~ x", "-m", "adf", "-o", "time=t", "-o", "process_noise=0.1", "-o", "standardize=false", "-o", "covariance=diagonal", "-o", "prior_variance=1", "--out", data+".parquet").stdout
+		if !strings.Contains(got, want) {
+			t.Error(got)
+		}
+		if got := ok(t, "fit", data, "-f", "y ~ x", "-m", "adf", "--incremental", "--out", data+".duckdb").stdout; !strings.HasPrefix(got, "1 new file. ") {
+			t.Error(got)
+		}
+	}
+}
+
 // Predictions go down a pipe, the summary beside it; a failure has no output.
 func TestStandardOutput(t *testing.T) {
 	dir := t.TempDir()

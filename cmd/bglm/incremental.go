@@ -153,7 +153,7 @@ func (c *fitCommand) printOutcome(s *duck.Session, l *fitstore.Ledger, done, cop
 	sum.setTiming(began)
 	sum.Rate = 0 // the rows are those of all files so far
 	if !c.JSON && !c.Quiet {
-		fmt.Fprintf(s.Env.Stdout, "%d new files. ", done)
+		fmt.Fprintf(s.Env.Stdout, "%s. ", some(int64(done), "new file"))
 	}
 	return c.print(s.Env.Stdout, sum)
 }

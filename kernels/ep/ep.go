@@ -315,7 +315,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 func (r *outcome) status(o *kernels.Options) string {
 	switch {
 	case r.expired && !r.converged:
-		return fmt.Sprintf("stopped after %d sweeps by time_limit = %v", r.sweeps, o.TimeLimit)
+		return fmt.Sprintf("stopped after %d %s by time_limit = %v", r.sweeps, kernels.Inflect(r.sweeps, "sweep", "sweeps"), o.TimeLimit)
 	case !r.converged && r.sweeps == 1:
 		return "stopped after 1 sweep, the assumed density filter (max_iter)"
 	case !r.converged:
@@ -330,7 +330,7 @@ func (r *outcome) status(o *kernels.Options) string {
 		}
 		return fmt.Sprintf("%d of %d rows %s: %s", max(r.skipped, r.clamped), r.rows, why, then)
 	case r.size > kernels.Or(o.Tol, defaultTol) && r.size > stillMoving:
-		return fmt.Sprintf("converged after %d sweeps in what it predicts; weights that rows see only together still move by %.1g of their standard deviations a sweep", r.sweeps, r.size)
+		return fmt.Sprintf("converged after %d %s in what it predicts; weights that rows see only together still move by %.1g of their standard deviations a sweep", r.sweeps, kernels.Inflect(r.sweeps, "sweep", "sweeps"), r.size)
 	}
 	return ""
 }

@@ -163,14 +163,14 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 			s.note("rank %d was lowered to %d", r.red.Clamped, len(r.red.S))
 		}
 		if r.held > 0 {
-			s.note("%d directions keep the prior's variance, though the data say more", r.held)
+			s.note("%d %s the prior's variance, though the data say more", r.held, kernels.Inflect(r.held, "direction keeps", "directions keep"))
 		}
 	}
 	if _, ok := e.(*diagonal); ok && p.Normal.Form != gauss.Diagonal {
 		s.note("covariance = 'diagonal' leaves the prior's covariances out")
 	}
 	if n := early(p); n > 0 {
-		s.note("%d rows came before the time of the fit that is continued: no drift was applied for them", n)
+		s.note("%d %s came before the time of the fit that is continued: no drift was applied for %s", n, kernels.Inflect(n, "row", "rows"), kernels.Inflect(n, "it", "them"))
 	}
 	if t := out.status(&p.Options); t != "" {
 		s.notes = append([]string{t}, s.notes...)

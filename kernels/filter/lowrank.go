@@ -902,11 +902,11 @@ func (l *lowRank) size() int64 {
 func (l *lowRank) status() string {
 	switch {
 	case l.convex > 0:
-		return fmt.Sprintf("%d rows that would raise the variance moved the mean only: a low rank can only add precision", l.convex)
+		return fmt.Sprintf("%d %s that would raise the variance moved the mean only: a low rank can only add precision", l.convex, kernels.Inflect(l.convex, "row", "rows"))
 	case l.asked > l.p:
 		return fmt.Sprintf("rank %d was cut to the %d weights there are", l.asked, l.p)
 	case l.dropped > 1e-12:
-		return fmt.Sprintf("%d cuts to rank %d, the largest moved %.2g of the low-rank precision to the diagonal", l.cuts, l.rank, l.dropped)
+		return fmt.Sprintf("%d %s to rank %d, the largest moved %.2g of the low-rank precision to the diagonal", l.cuts, kernels.Inflect(l.cuts, "cut", "cuts"), l.rank, l.dropped)
 	}
 	return ""
 }

@@ -282,7 +282,7 @@ func (w *walk) size() int64 { return 8 * int64(cap(w.s)+2*cap(w.c)) }
 func (w *walk) status() string {
 	var said []string
 	if w.sharp > 0 {
-		said = append(said, fmt.Sprintf("%d rows said more than 1e12 times what was known of their predictor, of which rounding leaves less than four digits: process_noise is large for the time between rows, or a prior variance is", w.sharp))
+		said = append(said, fmt.Sprintf("%d %s said more than 1e12 times what was known of %s predictor, of which rounding leaves less than four digits: process_noise is large for the time between rows, or a prior variance is", w.sharp, kernels.Inflect(w.sharp, "row", "rows"), kernels.Inflect(w.sharp, "its", "their")))
 	}
 	if w.repaired > 0 {
 		said = append(said, fmt.Sprintf("rounding took the covariance out of the positive definite %d times; its diagonal was raised by parts in 1e15 or more", w.repaired))

@@ -435,7 +435,7 @@ func (s *search) sentence() string {
 	case s.edge != "":
 		return s.edge
 	case s.floored > 0:
-		return fmt.Sprintf("%d rows have more negative curvature than the prior makes up for: it was taken as 0, and log_evidence is not reliable", s.floored)
+		return fmt.Sprintf("%d %s more negative curvature than the prior makes up for: it was taken as 0, and log_evidence is not reliable", s.floored, kernels.Inflect(s.floored, "row has", "rows have"))
 	case s.ridge > 1e-8:
 		return fmt.Sprintf("the data are so precise that rounding hides %.1g of the curvature: log_evidence and variances are approximate", s.ridge)
 	}

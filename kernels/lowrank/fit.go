@@ -216,11 +216,11 @@ func status(r *Reduced, out *Result, s *solver, held int, stopped string) string
 	}
 	switch {
 	case s.floored:
-		fmt.Fprintf(&b, "; %d rows of negative curvature count as flat", s.negative)
+		fmt.Fprintf(&b, "; %d %s as flat", s.negative, kernels.Inflect(s.negative, "row of negative curvature counts", "rows of negative curvature count"))
 	case r.rounded > 0:
-		fmt.Fprintf(&b, "; %d variances are held at 1e-13 of the prior's, the limit of rounding", r.rounded)
+		fmt.Fprintf(&b, "; %d %s held at 1e-13 of the prior's, the limit of rounding", r.rounded, kernels.Inflect(r.rounded, "variance is", "variances are"))
 	case held > 0:
-		fmt.Fprintf(&b, "; the variance of %d directions is held at the prior's", held)
+		fmt.Fprintf(&b, "; the variance of %d %s is held at the prior's", held, kernels.Inflect(held, "direction", "directions"))
 	}
 	return b.String()
 }

@@ -403,9 +403,9 @@ func (p *passProblem) fit() (f *kernels.Fit, distance float64, err error) {
 		f.Status = n.r.rankNote()
 		switch {
 		case n.r.rounded > 0:
-			f.AddStatus(fmt.Sprintf("%d variances are held at 1e-13 of the prior's, the limit of rounding", n.r.rounded))
+			f.AddStatus(fmt.Sprintf("%d %s held at 1e-13 of the prior's, the limit of rounding", n.r.rounded, kernels.Inflect(n.r.rounded, "variance is", "variances are")))
 		case held > 0:
-			f.AddStatus(fmt.Sprintf("the variance of %d directions is held at the prior's", held))
+			f.AddStatus(fmt.Sprintf("the variance of %d %s is held at the prior's", held, kernels.Inflect(held, "direction", "directions")))
 		}
 	}
 	return f, distance, nil

@@ -1455,14 +1455,14 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 			status = kernels.Join(status, fmt.Sprintf(sentence, args...))
 		}
 	}
-	say(s.late > 0, "%d rows came before the time already reached: no drift was applied for them", s.late)
+	say(s.late > 0, "%d %s came before the time already reached: no drift was applied for %s", s.late, kernels.Inflect(s.late, "row", "rows"), kernels.Inflect(s.late, "it", "them"))
 	if conflict := b.conflict > kernels.MaxConflict; conflict {
 		say(true, "parts fitted apart (by several threads or over parts of a window, in no common order) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
 	} else {
 		say(s.merged > 0 && s.plan.Drifts, "parts fitted apart (by several threads or over parts of a window, in no common order) were merged: with drift the answer is approximate")
 	}
-	say(s.cut > 0, "%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
-	say(s.sure > 0, "%d steps ended over %d of their own standard deviations from the mode of their row, whose response was far from its prediction: beliefs are too certain there, while adf has the exact moments of such rows", s.sure, MaxLeft)
+	say(s.cut > 0, "%d %s cut at %d on the linear predictor, where one linearisation does not reach", s.cut, kernels.Inflect(s.cut, "step was", "steps were"), MaxStep)
+	say(s.sure > 0, "%d %s ended over %d of %s own standard deviations from the mode of %[4]s row, whose response was far from its prediction: beliefs are too certain there, while adf has the exact moments of such rows", s.sure, kernels.Inflect(s.sure, "step", "steps"), MaxLeft, kernels.Inflect(s.sure, "its", "their"))
 	if y := s.constant(); y != nil {
 		status = kernels.Join(status, kernels.ConstantNote(y.Center))
 	} else if b.learning != nil {
