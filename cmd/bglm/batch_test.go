@@ -488,6 +488,19 @@ func TestNumberOfOne(t *testing.T) {
 	}
 }
 
+// A command that is suggested can be pasted: names in it are quoted for a shell.
+func TestSuggestedCommand(t *testing.T) {
+	data := file(t, "d.csv", "y,<b>s\n1,u\n0,v\n1,u\n0,u\n1,v\n0,v\n")
+	fit := filepath.Join(t.TempDir(), "f.parquet")
+	got := ok(t, "fit", data, "-f", `y ~ "<b>s"`, "--out", fit).stdout
+	_, rest, found := strings.Cut(got, "known better: bglm ")
+	command, _, _ := strings.Cut(rest, "\n")
+	if words := shellWords(command); !found || words[len(words)-1] != "<b>s" || !strings.HasSuffix(command, " '<b>s'") {
+		t.Fatalf("%q in %s", command, got)
+	}
+	ok(t, append(shellWords(command), "-b", fit, data)...)
+}
+
 // Predictions go down a pipe, the summary beside it; a failure has no output.
 func TestStandardOutput(t *testing.T) {
 	dir := t.TempDir()

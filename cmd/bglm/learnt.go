@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -269,7 +270,7 @@ func interceptNote(all []term) string {
 			continue
 		}
 		if levels[*x.Column]++; levels[*x.Column] == 2 {
-			return "levels stand beside the intercept, and differences between them are known better: bglm effects --column " + shell.Visible(*x.Column) + "\n"
+			return "levels stand beside the intercept, and differences between them are known better: bglm effects --column " + quote.Shell(shell.Visible(*x.Column)) + "\n"
 		}
 	}
 	return ""

@@ -1,7 +1,10 @@
-// Package quote quotes names and texts for SQL.
+// Package quote quotes names and texts for SQL, and words for a shell.
 package quote
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Name is an identifier in double quotes, with any content.
 func Name(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
@@ -13,6 +16,17 @@ func Text(s string) string {
 		out = "(" + strings.ReplaceAll(out, "\x00", "' || chr(0) || '") + ")"
 	}
 	return out
+}
+
+var bare = regexp.MustCompile(`^[\pL\pN_.,:/@%+-]+$`)
+
+// Shell is a word of a command for a POSIX shell, in single quotes unless it has only characters
+// that mean themselves.
+func Shell(s string) string {
+	if bare.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // Names are identifiers, separated by commas.

@@ -10,6 +10,13 @@ func TestQuote(t *testing.T) {
 		{Names([]string{"a", "b c"}), `"a", "b c"`},
 		{Names(nil), ""},
 		{NamesOf("q", []string{"a", "b"}), `q."a" AS "a", q."b" AS "b"`},
+		{Shell("origin_2"), "origin_2"},
+		{Shell("Größe"), "Größe"},
+		{Shell("<b>s"), "'<b>s'"},
+		{Shell("it's"), `'it'\''s'`},
+		{Shell("a b"), "'a b'"},
+		{Shell("$(x)"), "'$(x)'"},
+		{Shell(""), "''"},
 		{List([]string{"a", "'"}), `['a', '''']`},
 	} {
 		if c.got != c.want {
