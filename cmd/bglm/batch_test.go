@@ -501,6 +501,31 @@ func TestSuggestedCommand(t *testing.T) {
 	ok(t, append(shellWords(command), "-b", fit, data)...)
 }
 
+// Leaving rows out takes a fit at its mode: there are no figures of one that was stopped before.
+func TestStoppedFitHasNoScore(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	for _, c := range []struct {
+		method, steps, how string
+		scored             bool
+	}{{"laplace", "1", "leave-one-out", false}, {"laplace", "50", "leave-one-out", true}, {"ep", "1", "leave-one-out", false}, {"adf", "", "progressive", true}} {
+		args := []string{"fit", data, "-m", c.method, "-f", "y ~ ad + x", "-o", "prior_variance=1", "--out", filepath.Join(filepath.Dir(data), "f.parquet")}
+		if c.steps != "" {
+			args = append(args, "-o", "max_iter="+c.steps)
+		}
+		out := ok(t, args...).stdout
+		if strings.Contains(out, ", "+c.how+" log loss") != c.scored || strings.Contains(out, "AUC") != c.scored || strings.Contains(out, ", no leave-one-out figure of a fit that has not converged\n") == c.scored || !strings.Contains(out, "base rate") {
+			t.Errorf("%v: %s", c, out)
+		}
+		var q struct {
+			learnt
+			Converged bool
+		}
+		if err := json.Unmarshal([]byte(ok(t, append(args, "--json")...).stdout), &q); err != nil || q.Converged != c.scored || (q.LogLoss != nil) != c.scored || (q.AUC != nil) != c.scored || q.BaseLoss == nil {
+			t.Errorf("%v: %v, %+v", c, err, q)
+		}
+	}
+}
+
 // Predictions go down a pipe, the summary beside it; a failure has no output.
 func TestStandardOutput(t *testing.T) {
 	dir := t.TempDir()

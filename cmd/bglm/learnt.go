@@ -32,8 +32,9 @@ type learnt struct {
 	BaseLoss *float64 `json:"base_log_loss,omitempty"`
 	AUC      *float64 `json:"auc,omitempty"`
 
-	none   bool // some rows have no prediction
-	binary bool
+	none    bool // some rows have no prediction
+	stopped bool // the fit has not converged: what its formulas leave out is not in it
+	binary  bool
 }
 
 // measured is how well the fit predicts its own rows as if it had not seen them; nil if there is no
@@ -62,6 +63,9 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 			return nil, err
 		}
 		r.none = none > 0
+		if err := s.Row("SELECT NOT coalesce(bool_and(fit.converged), true) FROM "+f.Table, &r.stopped); err != nil {
+			return nil, err
+		}
 	}
 	of := "1"
 	if trials {
@@ -90,8 +94,11 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 			return nil, err
 		}
 	}
-	if r.none { // sums over the others would be those of easier rows
+	if r.none || r.stopped { // sums over the others would be those of easier rows
 		loss, auc = sql.NullFloat64{}, sql.NullFloat64{}
+	}
+	if r.stopped {
+		r.Unsure, r.RuledOut = 0, 0
 	}
 	for to, v := range map[**float64]sql.NullFloat64{&r.Mean: mean, &r.LogLoss: loss, &r.BaseLoss: base, &r.AUC: auc} {
 		if v.Valid && !math.IsNaN(v.Float64) && !math.IsInf(v.Float64, 0) {
@@ -173,6 +180,8 @@ func (r *learnt) line() string {
 		add(r.How+" log loss a row %.4f", r.LogLoss)
 	}
 	switch {
+	case r.stopped:
+		parts = append(parts, "no "+r.How+" figure of a fit that has not converged")
 	case r.none:
 		parts = append(parts, "no "+r.How+" figure")
 	case r.RuledOut > 0:
