@@ -46,6 +46,9 @@ func (s *State) crossesOf(fs []uint32) *crosses {
 			return &crosses{}
 		}
 	}
+	if len(c.columns) < 2 {
+		return &crosses{}
+	}
 	c.pairs = make([]lik.Cross, len(c.columns)*(len(c.columns)-1)/2)
 	return c
 }
