@@ -159,7 +159,7 @@ func (r *Rows) Skipped() int64 { return r.skipped }
 func (r *Rows) Skip(n int64) { r.skipped += n }
 
 // Update keeps the rows of b, whose feature numbers are those of r.Dict. With skip, rows outside
-// the support of the likelihood are counted and left out; otherwise the first one ends the update
+// the support of the likelihood, or with features that are infinite in total, are counted and left out; otherwise the first one ends the update
 // with an error that Is ErrRow, and the rows before it are kept.
 func (r *Rows) Update(b *Batch, skip bool) error {
 	if r.Model == nil {
@@ -180,6 +180,9 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 	for i := range n {
 		err := l.Check(b.Obs(i))
 		if err == nil {
+			err = r.checkSums(b, i)
+		}
+		if err == nil {
 			continue
 		}
 		r.keep(b, from, i)
@@ -190,6 +193,25 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 		from = i + 1
 	}
 	r.keep(b, from, n)
+	return nil
+}
+
+// checkSums returns an error if a feature that row i has more than once is infinite in total.
+func (r *Rows) checkSums(b *Batch, i int) error {
+	fs, xs := b.Entries(i)
+	largest := 0.0
+	for _, x := range xs {
+		largest = max(largest, math.Abs(x))
+	}
+	if largest < math.MaxFloat64/float64(len(xs)+1) {
+		return nil
+	}
+	sums := make(map[uint32]float64, len(xs))
+	for k, x := range xs {
+		if sums[fs[k]] += x; math.IsInf(sums[fs[k]], 0) {
+			return fmt.Errorf("feature %q = %v; allowed: finite numbers", r.Dict.Name(fs[k]), sums[fs[k]])
+		}
+	}
 	return nil
 }
 
