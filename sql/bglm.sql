@@ -181,6 +181,10 @@
 -- bglm_is_belief(feature, mean, variance, name)
 --   Whether a row is a belief, or an error of the argument name if its table has
 --   none.
+--
+-- bglm_bounded(x, least, name)
+--   The number x of the argument name, or an error if it is not finite or is less
+--   than least.
 
 CREATE OR REPLACE MACRO bglm_source(tbl) AS
   CASE WHEN regexp_matches(tbl, '^\s*(\(|(select|from|with)\s)', 'i') THEN 'FROM (' || tbl || chr(10) || ')'
@@ -201,6 +205,10 @@ CREATE OR REPLACE MACRO bglm_is_belief(feature, mean, variance, name) AS
        WHEN mean IS NULL AND variance IS NULL
        THEN error(name || ' has neither feature nor mean nor variance; allowed: a table of beliefs with these columns, which bglm_weights makes of a table with FITs')::BOOLEAN
        ELSE false END;
+
+CREATE OR REPLACE MACRO bglm_bounded(x, least, name) AS
+  CASE WHEN x IS NULL OR isfinite(x::DOUBLE) AND x::DOUBLE >= least::DOUBLE THEN x::DOUBLE
+       ELSE error(name || ': found ' || x::VARCHAR || '; allowed: a finite number' || CASE WHEN least::DOUBLE = 0 THEN ' >= 0' ELSE '' END)::DOUBLE END;
 
 CREATE OR REPLACE MACRO bglm_fit_by(tbl, grp, y, x, opts := NULL) AS TABLE
   SELECT grp AS grp, bglm_fit(y, x, opts) AS fit
@@ -249,7 +257,8 @@ CREATE OR REPLACE MACRO bglm_belief_rank(feature) AS
 CREATE OR REPLACE MACRO bglm_weights(fits, sd := 1.959963984540054) AS TABLE
   SELECT COLUMNS(lambda c: lower(c) NOT IN ('fit', 'bglm_f_', 'bglm_b_'))
   FROM (SELECT *, unnest(bglm_b_),
-               bglm_b_.mean - sd * sqrt(bglm_b_.variance) AS lower, bglm_b_.mean + sd * sqrt(bglm_b_.variance) AS upper,
+               bglm_b_.mean - bglm_bounded(sd, 0, 'bglm_weights: sd') * sqrt(bglm_b_.variance) AS lower,
+               bglm_b_.mean + bglm_bounded(sd, 0, 'bglm_weights: sd') * sqrt(bglm_b_.variance) AS upper,
                CASE WHEN bglm_b_.variance > 0 THEN bglm_b_.mean / sqrt(bglm_b_.variance) END AS z
         FROM (SELECT bglm_1.*, unnest(bglm_needs(bglm_f_, 'bglm_weights').beliefs) AS bglm_b_
               FROM (SELECT NULL::STRUCT(bglm_none BOOLEAN, beliefs STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE)[]) AS fit) bglm_0,
@@ -274,12 +283,15 @@ CREATE OR REPLACE MACRO bglm_score(rows, beliefs, link := 'logit', intercept := 
                               ELSE any_value(mean::DOUBLE) END AS mean, any_value(variance::DOUBLE) AS variance
          FROM (FROM query(bglm_source(beliefs)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
          WHERE bglm_is_belief(feature, mean, variance, 'bglm_score: beliefs') GROUP BY feature),
+       bglm_prior AS MATERIALIZED ( -- of features without a belief, and checked if all have one
+         SELECT bglm_bounded(prior_mean, '-inf', 'bglm_score: prior_mean') AS mean, bglm_bounded(prior_variance, 0, 'bglm_score: prior_variance') AS variance,
+                bglm_bounded(intercept_variance, 0, 'bglm_score: intercept_variance') AS intercept_variance),
        bglm_eta AS (
          SELECT any_value(p.id) AS id,
-                sum(p.e.value * coalesce(b.mean, prior_mean)) AS eta_mean,
+                sum(p.e.value * coalesce(b.mean, o.mean)) AS eta_mean,
                 sum(p.e.value * p.e.value * coalesce(b.variance,
-                    CASE WHEN p.e.feature = '(Intercept)' THEN intercept_variance ELSE prior_variance END)) AS eta_variance
-         FROM bglm_pairs p LEFT JOIN bglm_known b ON p.e.feature = b.feature
+                    CASE WHEN p.e.feature = '(Intercept)' THEN o.intercept_variance ELSE o.variance END)) AS eta_variance
+         FROM bglm_pairs p CROSS JOIN bglm_prior o LEFT JOIN bglm_known b ON p.e.feature = b.feature
          GROUP BY p.k)
   SELECT id, eta_mean, eta_variance,
          bglm_predict(
@@ -346,3 +358,4 @@ COMMENT ON MACRO bglm_belief_rank IS 'bglm_belief_rank(feature): a number that s
 COMMENT ON MACRO bglm_source IS 'bglm_source(tbl): the query that a table''s name or text stands for; for the other macros';
 COMMENT ON MACRO bglm_needs IS 'bglm_needs(fit, name): the FIT, or an error if the table has none; for the other macros';
 COMMENT ON MACRO bglm_is_belief IS 'bglm_is_belief(feature, mean, variance, name): whether a row is a belief, or an error if the table has none; for the other macros';
+COMMENT ON MACRO bglm_bounded IS 'bglm_bounded(x, least, name): a number, or an error if it is out of bounds; for the other macros';

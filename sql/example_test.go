@@ -18,6 +18,7 @@ func Example() {
 	// bglm_source
 	// bglm_needs
 	// bglm_is_belief
+	// bglm_bounded
 	// bglm_fit_by
 	// bglm_fit_by_ordered
 	// bglm_compress

@@ -193,6 +193,15 @@ func TestScoreIsPredict(t *testing.T) {
 	same(t, db, "SELECT eta_mean, eta_variance FROM bglm_score('flights', 'w')", "2 | 10.5625\n")
 
 	exec(t, db, "CREATE TABLE twice AS FROM bare UNION ALL FROM bare WHERE feature = 'f7'")
+	for _, c := range []struct{ option, want string }{
+		{"prior_variance := -1", "bglm_score: prior_variance: found -1; allowed: a finite number >= 0"},
+		{"intercept_variance := 'nan'::DOUBLE", "bglm_score: intercept_variance: found nan; allowed: a finite number >= 0"},
+		{"prior_mean := 'inf'::DOUBLE", "bglm_score: prior_mean: found inf; allowed: a finite number"},
+		{"dispersion := -1.0, link := 'identity'", "option dispersion: found -1"},
+	} {
+		fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'beliefs', "+c.option+")", c.want)
+	}
+	fails(t, db, "SELECT sum(lower) FROM bglm_weights('SELECT bglm_fit(i % 3 = 0, {a: i}) AS fit FROM range(9) t(i)', sd := -1)", "bglm_weights: sd: found -1; allowed: a finite number >= 0")
 	fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'twice')", `feature "f7" has more than one belief`)
 	exec(t, db, "CREATE TABLE hole AS SELECT feature, CASE WHEN feature = 'f3' THEN NULL ELSE mean END AS mean, variance FROM bare")
 	fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'hole')", `feature "f3" has the mean NULL`)
