@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
@@ -12,7 +13,7 @@ import (
 const (
 	codeRange  = 10      // times the range of the other values that a code is apart from them
 	loneRange  = 100     // that a single value is
-	codeValues = 3       // different codes on one side
+	codeValues = 3       // different codes on either side
 	codeOthers = 10      // different other values; fewer may be levels, unless the code is one by its digits
 	codeRows   = 1 << 10 // rows that tell columns that have no codes
 	codeWithin = 1. / 12 // variance of others spread evenly, relative to the square of their range
@@ -20,12 +21,11 @@ const (
 
 // CodeNote is the note on a numeric column of f, a fit of r, or on its responses, with values so far
 // from all others that these differ by next to nothing beside them, as -9999 for a missing value
-// does; "" if there is none. A code is one of at most three values, ten times the range of the
-// others away and more of the variance than these; one that occurs once, a hundred times. Values
-// with a long tail are none, nor are few different values, but for nines beside them.
+// does; "" if there is none. A code is one of at most three values on either side, ten times the
+// range of the others away and more of the variance than these; if it occurs once, a hundred
+// times. Values with a long tail are none, nor are few different values, but for nines beside them.
 //
-// Cost: two passes over 1,024 rows, and two over all rows for each column whose values in these lie
-// near two points.
+// Cost: a pass over 1,024 rows, and one over all rows for each column whose values in these are so.
 func (r *Rows) CodeNote(s *stop.Stop, f *Fit) string {
 	if r.Dict.HashBits > 0 {
 		return ""
@@ -48,7 +48,7 @@ func (r *Rows) CodeNote(s *stop.Stop, f *Fit) string {
 		}
 		for k, e := range ends {
 			c := &f.Columns[column[k]]
-			if e.middle && !(c.Scale > e.high-e.low) {
+			if !e.apart() && !(c.Scale > e.extent()) {
 				continue
 			}
 			at[of[k]] = 0
@@ -94,59 +94,116 @@ func (r *Rows) eachRow(s *stop.Stop, f func(c *chunk, i int)) {
 	}
 }
 
-// ends are the lowest and the highest number of a sample; middle says that one is near neither.
-type ends struct {
-	low, high float64
-	middle    bool
-}
-
 // sampled returns the ends of the features with a place in at, over up to codeRows rows that are
 // spread over all.
-func (r *Rows) sampled(s *stop.Stop, at []int32, places int) []ends {
-	all := make([]ends, places)
-	for k := range all {
-		all[k] = ends{low: math.Inf(1), high: math.Inf(-1)}
-	}
+func (r *Rows) sampled(s *stop.Stop, at []int32, places int) []twoEnds {
+	all := make([]twoEnds, places)
 	step := max(1, r.n/codeRows)
-	visit := func(f func(e *ends, x float64)) {
-		next, before := 0, 0
-		for k := range r.chunks {
-			c := &r.chunks[k]
-			for ; next-before < c.Len(); next += step {
-				s.Check()
-				if i := next - before; c.weight(i) > 0 {
-					c.visitRow(i, at, func(k int32, x float64) { f(&all[k], x) })
-				}
+	next, before := 0, 0
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		for ; next-before < c.Len(); next += step {
+			s.Check()
+			if i := next - before; c.weight(i) > 0 {
+				c.visitRow(i, at, func(k int32, x float64) { all[k].add(x, 1) })
 			}
-			before += c.Len()
 		}
+		before += c.Len()
 	}
-	visit(func(e *ends, x float64) { e.low, e.high = min(e.low, x), max(e.high, x) })
-	visit(func(e *ends, x float64) { e.middle = e.middle || e.between(x) })
 	return all
 }
 
-// between reports whether x is so far from both ends that none is a code.
-func (e *ends) between(x float64) bool {
-	near := (e.high - e.low) / (codeRange + 1)
-	return x-e.low > near && e.high-x > near
+// oneEnd is the least of numbers that are not equal, ascending, and how many rows have them.
+type oneEnd struct {
+	n           int
+	value, rows [codeValues + 1]float64
 }
 
-// farSide is what lies at one end of the numbers.
-type farSide struct {
-	low, high, rows float64
-	values          []float64 // the different ones, up to codeOthers
+func (e *oneEnd) add(x, rows float64) {
+	k := e.n
+	for k > 0 && x < e.value[k-1] {
+		k--
+	}
+	if k > 0 && x == e.value[k-1] {
+		e.rows[k-1] += rows
+		return
+	}
+	if k == len(e.value) {
+		return
+	}
+	e.n = min(e.n+1, len(e.value))
+	copy(e.value[k+1:e.n], e.value[k:])
+	copy(e.rows[k+1:e.n], e.rows[k:])
+	e.value[k], e.rows[k] = x, rows
 }
 
-func (s *farSide) add(x, rows float64) {
-	if s.rows == 0 {
-		s.low, s.high = x, x
+func (e *oneEnd) merge(o *oneEnd) {
+	for k, x := range o.value[:o.n] {
+		e.add(x, o.rows[k])
 	}
-	s.low, s.high = min(s.low, x), max(s.high, x)
-	s.rows += rows
-	if len(s.values) < codeOthers && !slices.Contains(s.values, x) {
-		s.values = append(s.values, x)
+}
+
+// weight is the number of rows with the first k values.
+func (e *oneEnd) weight(k int) (rows float64) {
+	for _, n := range e.rows[:k] {
+		rows += n
 	}
+	return rows
+}
+
+// near reports whether the first k values are near each other beside their gap to the others.
+func (e *oneEnd) near(k int, gap float64) bool {
+	return k < 2 || (e.value[k-1]-e.value[0])*codeRange < gap
+}
+
+// twoEnds are both ends of numbers; high has their negatives.
+type twoEnds struct {
+	low, high oneEnd
+	rows      float64
+	values    []float64 // different ones, as many as tell whether there are codeOthers beside codes
+}
+
+func (e *twoEnds) add(x, rows float64) {
+	e.low.add(x, rows)
+	e.high.add(-x, rows)
+	e.rows += rows
+	e.meet(x)
+}
+
+func (e *twoEnds) meet(x float64) {
+	if len(e.values) < codeOthers+2*codeValues && !slices.Contains(e.values, x) {
+		e.values = append(e.values, x)
+	}
+}
+
+func (e *twoEnds) extent() float64 { return -e.high.value[0] - e.low.value[0] }
+
+// each calls try for the lowest i and the highest j values, few before many, that are far from the
+// others in units of their range, and on either side near each other, until it returns true.
+func (e *twoEnds) each(least float64, try func(i, j int, below, above float64) bool) bool {
+	for n := 1; n <= 2*codeValues && n+2 <= len(e.values); n++ {
+		for i := max(0, n-codeValues); i <= min(n, codeValues); i++ {
+			j := n - i
+			low, high := e.low.value[i], -e.high.value[j]
+			extent := high - low
+			below, above := math.Inf(1), math.Inf(1)
+			if i > 0 {
+				below = (low - e.low.value[i-1]) / extent
+			}
+			if j > 0 {
+				above = (-e.high.value[j-1] - high) / extent
+			}
+			if extent > 0 && below > least && above > least && e.low.near(i, below*extent) && e.high.near(j, above*extent) && try(i, j, below, above) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// apart reports whether a sample may be of numbers with a code, of which it need not have all.
+func (e *twoEnds) apart() bool {
+	return len(e.values) <= 2 || e.each(codeRange-1, func(_, _ int, _, _ float64) bool { return true })
 }
 
 // farCode is a value far from all others.
@@ -173,93 +230,61 @@ func nines(x float64) bool {
 	return x == 100
 }
 
-// findCode looks for the codes among the numbers that each visits, the same ones at each call.
+// findCode looks for the codes among the numbers that each visits.
 func findCode(each func(visit func(x, rows float64))) (code farCode, ok bool) {
-	e := ends{low: math.Inf(1), high: math.Inf(-1)}
-	each(func(x, _ float64) { e.low, e.high = min(e.low, x), max(e.high, x) })
-	if !(e.high > e.low) || math.IsInf(e.high-e.low, 1) {
+	var e twoEnds
+	each(e.add)
+	return e.code()
+}
+
+// code is the code among numbers with these ends.
+func (e *twoEnds) code() (code farCode, ok bool) {
+	if len(e.values) < 3 || math.IsInf(e.extent(), 1) {
 		return code, false
 	}
-	var below, above farSide
-	middle := e.low + (e.high-e.low)/2
-	each(func(x, rows float64) {
-		switch {
-		case e.middle:
-		case e.between(x):
-			e.middle = true
-		case x < middle:
-			below.add(x, rows)
-		default:
-			above.add(x, rows)
+	ok = e.each(codeRange, func(i, j int, below, above float64) bool {
+		if len(e.values)-i-j < codeOthers {
+			for k := range max(i, j) {
+				if k < i && !nines(e.low.value[k]) || k < j && !nines(e.high.value[k]) {
+					return false
+				}
+			}
 		}
+		l, h := farCode{rows: e.low.weight(i), of: e.rows, ranges: below, more: i - 1}, farCode{rows: e.high.weight(j), of: e.rows, ranges: above, more: j - 1}
+		if i > 0 && !l.matters() || j > 0 && !h.matters() {
+			return false
+		}
+		code = farCode{value: e.low.value[0], rows: l.rows + h.rows, of: e.rows, ranges: min(below, above), more: i + j - 1}
+		if i == 0 {
+			code.value = -e.high.value[j-1]
+		}
+		return true
 	})
-	if e.middle {
-		return code, false
-	}
-	far, others := &below, &above
-	if len(below.values) > len(above.values) {
-		far, others = &above, &below
-	}
-	if len(far.values) > codeValues || len(others.values) < 2 || len(others.values) < codeOthers && slices.ContainsFunc(far.values, func(x float64) bool { return !nines(x) }) {
-		return code, false
-	}
-	c := farCode{value: far.values[0], rows: far.rows, of: below.rows + above.rows, more: len(far.values) - 1, ranges: (above.low - below.high) / (others.high - others.low)}
-	return c, c.matters()
+	return code, ok
 }
 
 // matters reports whether c is far enough from the others, and makes up more of the variance.
 func (c farCode) matters() bool {
 	least, part := float64(codeRange), c.rows/c.of
-	if c.rows == 1 {
+	if c.rows <= float64(c.more+1) {
 		least = loneRange
 	}
 	return c.ranges > least && part*(1-part)*c.ranges*c.ranges > codeWithin
 }
 
-// Extremes are what a stream keeps of a column's numbers to tell whether the least or the greatest
-// of them is a code as CodeNote defines it, if there is only one. The zero value is empty.
-type Extremes struct {
-	n         int64
-	low, high extreme
-	values    []float64 // the first different ones, up to codeOthers + 1
-}
-
-// extreme is the least of numbers, how often it came, and the next one.
-type extreme struct {
-	value, next float64
-	n           int64
-}
-
-func (e *extreme) add(x float64, n int64) {
-	switch {
-	case x == e.value:
-		e.n += n
-	case x < e.value:
-		e.value, e.next, e.n = x, e.value, n
-	case x < e.next:
-		e.next = x
-	}
-}
+// Extremes are what a stream keeps of a column's numbers to tell whether there is a code among them as
+// CodeNote defines it. The zero value is empty.
+type Extremes struct{ ends twoEnds }
 
 // Add adds a number.
-func (e *Extremes) Add(x float64) {
-	if e.n++; e.n == 1 {
-		inf := math.Inf(1)
-		e.low, e.high = extreme{x, inf, 0}, extreme{-x, inf, 0}
-	}
-	e.low.add(x, 1)
-	e.high.add(-x, 1)
-	if len(e.values) <= codeOthers && !slices.Contains(e.values, x) {
-		e.values = append(e.values, x)
-	}
-}
+func (e *Extremes) Add(x float64) { e.ends.add(x, 1) }
 
 // Size is the memory in bytes.
 func (e *Extremes) Size() int64 {
 	if e == nil {
 		return 0
 	}
-	return 80 + 8*int64(cap(e.values))
+	return int64(unsafe.Sizeof(*e)) + 8*int64(cap(e.ends.values))
 }
 
 // Clone returns a copy; nil of nil.
@@ -268,7 +293,7 @@ func (e *Extremes) Clone() *Extremes {
 		return nil
 	}
 	c := *e
-	c.values = slices.Clone(e.values)
+	c.ends.values = slices.Clone(e.ends.values)
 	return &c
 }
 
@@ -280,33 +305,24 @@ func MergedExtremes(a, b *Extremes) *Extremes {
 		}
 		return a
 	}
-	for _, x := range b.values {
-		if len(a.values) <= codeOthers && !slices.Contains(a.values, x) {
-			a.values = append(a.values, x)
-		}
+	to, from := &a.ends, &b.ends
+	to.low.merge(&from.low)
+	to.high.merge(&from.high)
+	to.rows += from.rows
+	for _, x := range from.values {
+		to.meet(x)
 	}
-	a.n += b.n
-	a.low.add(b.low.next, 0)
-	a.low.add(b.low.value, b.low.n)
-	a.high.add(b.high.next, 0)
-	a.high.add(b.high.value, b.high.n)
 	return a
 }
 
 // Note is the sentence about a code, as of CodeNote, "" if there is none. of is what has it.
 func (e *Extremes) Note(of string) string {
-	if e == nil || len(e.values) < 3 {
+	if e == nil {
 		return ""
 	}
-	least, greatest := e.low, extreme{-e.high.value, -e.high.next, e.high.n}
-	for _, c := range []farCode{
-		{value: least.value, rows: float64(least.n), ranges: (least.next - least.value) / (greatest.value - least.next)},
-		{value: greatest.value, rows: float64(greatest.n), ranges: (greatest.value - greatest.next) / (greatest.next - least.value)},
-	} {
-		c.of = float64(e.n)
-		if (len(e.values) > codeOthers || nines(c.value)) && c.matters() {
-			return fmt.Sprintf("%s: %v", of, c)
-		}
+	code, ok := e.ends.code()
+	if !ok {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s: %v", of, code)
 }
