@@ -51,6 +51,9 @@ type Problem struct {
 	Begin float64
 	Born  []bool
 
+	// Balanced asks a fit at the mode for means that expect about as many events as came.
+	Balanced bool
+
 	dict    *Dict
 	order   []uint32 // dictionary numbers in belief order, including known ones
 	at      []int32  // column of each entry of order, -1 for known weights

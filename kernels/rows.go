@@ -159,8 +159,9 @@ func (r *Rows) Skipped() int64 { return r.skipped }
 func (r *Rows) Skip(n int64) { r.skipped += n }
 
 // Update keeps the rows of b, whose feature numbers are those of r.Dict. With skip, rows outside
-// the support of the likelihood, or with features that are infinite in total, are counted and left out; otherwise the first one ends the update
-// with an error that Is ErrRow, and the rows before it are kept.
+// the support of the likelihood, or with features that are infinite in total, are counted and left
+// out; otherwise the first one ends the update with an error that Is ErrRow, and the rows before it
+// are kept.
 func (r *Rows) Update(b *Batch, skip bool) error {
 	if r.Model == nil {
 		return errNoModel
@@ -198,6 +199,9 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 
 // checkSums returns an error if a feature that row i has more than once is infinite in total.
 func (r *Rows) checkSums(b *Batch, i int) error {
+	if b.Shared != nil { // each once
+		return nil
+	}
 	fs, xs := b.Entries(i)
 	largest := 0.0
 	for _, x := range xs {

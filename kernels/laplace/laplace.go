@@ -115,10 +115,12 @@ func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kernels
 	return f, err
 }
 
-// Learn is Fit; it also returns p with the learnt prior variances, dispersion and shape as if they
+// Learn is Fit, with means that expect about the events that came (unbalanced); it also returns p with the learnt prior variances, dispersion and shape as if they
 // were given, a problem for a method that learns none itself. Both problems share all else.
 func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Problem, error) {
-	f, e, err := learnFrom(ctx, p, nil)
+	q := *p
+	q.Balanced = true
+	f, e, err := learnFrom(ctx, &q, nil)
 	if err != nil {
 		return nil, nil, err
 	}

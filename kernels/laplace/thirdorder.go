@@ -49,8 +49,8 @@ func (h *learner) mulCovRows(ev *evidence, v []float64) []float64 {
 // If the Hessian leaves curvature out, q is not the variances of the posterior.
 const thirdNote = "third_order is left out: the Hessian lacks curvature, and so do the variances that it needs"
 
-// thirdOrder gives the Gaussian bl the mean to third order if the model asks for it, or if the prior
-// is learnt and bl expects another number of events of its rows than came (unbalanced). ev is the
+// thirdOrder gives the Gaussian bl the mean to third order if the model asks for it, or if the problem
+// is to be balanced and bl expects another number of events of its rows than came (unbalanced). ev is the
 // Gaussian at the mode, the search's present point: bl itself, or near the middle of the mixture
 // that bl is. note says why it was not done.
 func (h *learner) thirdOrder(bl *belief, ev *evidence) (out *belief, note string) {
@@ -110,7 +110,7 @@ const (
 // weights that the rows determine, is a bound.
 func (h *learner) mayUnbalance() bool {
 	x, t := h.x, h.lik.Traits()
-	if !x.LearnsPrior() || h.pass != nil || h.tied != nil || x.Count != nil || !(t.Binary || t.Trials || t.Equidispersed) {
+	if !x.Balanced || !x.LearnsPrior() || h.pass != nil || h.tied != nil || x.Count != nil || !(t.Binary || t.Trials || t.Equidispersed) {
 		return false
 	}
 	_, least, rare := h.events(h.search.now.Eta, nil)
