@@ -11,6 +11,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 )
@@ -96,6 +97,7 @@ func skipTable(rs []skipRow, times bool) *rows.Table {
 // A row that is left out leaves a stream as it was, to the last bit, whatever is wrong with it: the
 // fit is that of the other rows.
 func TestSkippedRows(t *testing.T) {
+	kerneltest.Slow(t)
 	ctx := context.Background()
 	sets := map[string]func(*option.Settings){
 		"default": func(s *option.Settings) {},
