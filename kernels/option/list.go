@@ -55,7 +55,7 @@ var list = specs(
 		Doc:   "with integrate: degrees of freedom of the prior of dispersion_scale; 1 is the half-Cauchy, 100 nearly the half-normal",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.DispersionFreedom })}},
 	Spec{Key: "third_order", Default: "false", Uses: "laplace", NotByPass: "it takes the third derivatives of all rows at the mode",
-		Doc:   "whether the means of the weights are those of the posterior, to the third derivatives of the likelihood, instead of its mode. With rare events or groups of few rows the mode is off by up to half a standard deviation. Covariance and evidence do not change; it needs all rows at once and an exact hessian",
+		Doc:   "whether the means of the weights are those of the posterior, to the third derivatives of the likelihood, instead of its mode. With rare events or groups of few rows the mode is off by up to half a standard deviation. Covariance and evidence do not change; it needs all rows at once and an exact hessian. Where prior variances are learnt, rare events that the mode would expect too many of have it without being asked for",
 		forms: forms{boolean(func(s *Settings) *bool { return &s.Options.ThirdOrder })}},
 	Spec{Key: "intercept", Default: "true", Uses: stored,
 		Doc:   "whether every row has the feature (Intercept) = 1",
