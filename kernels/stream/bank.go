@@ -13,6 +13,37 @@ const (
 	farthest = 1e8
 )
 
+// Best is the index of the belief of largest log evidence, or of largest score for counts and
+// learnt noise; of the least drift among equals.
+func (s *State) Best() int {
+	best := 0
+	for k := range s.bank {
+		if s.bank[k].merit() > s.bank[best].merit() {
+			best = k
+		}
+	}
+	return best
+}
+
+func (b *member) merit() float64 {
+	switch {
+	case b.counts() != nil:
+		return b.counts().score
+	case (b.learning != nil || b.learner() != nil) && b.score != 0:
+		// The first rows are scored under a noise not learnt yet, which drift makes up for.
+		return b.score
+	}
+	return b.logZ
+}
+
+// Rates are the rates of random-walk variance of the bank and the log evidence of each.
+func (s *State) Rates() (rates, logZ []float64) {
+	for k := range s.bank {
+		logZ = append(logZ, s.bank[k].logZ)
+	}
+	return s.plan.Rates, logZ
+}
+
 // extend follows the best rate beyond the edges of the grid. An edge that is clearly better than
 // its neighbours gets a new one, ten times as large or small, which starts from the edge's belief
 // and evidence at this row: the new member models weights that drifted at the edge's rate until now

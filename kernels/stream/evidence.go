@@ -213,3 +213,51 @@ func (s *State) evidence(k int) float64 {
 	}
 	return s.bank[k].logZ
 }
+
+// mostRescales is how often D may follow what beliefs under it determine; changes shrink fast.
+const mostRescales = 8
+
+// rescale scales belief k to its noise, by lambda, then the noise to what the belief determines.
+func (s *State) rescale(k int, lambda float64) {
+	if !s.plan.noise {
+		return
+	}
+	form, g := s.wholeForm(k), s.bank[k].learning
+	if lambda == 1 && g.Due() && s.exactly(k) {
+		s.updateEvidence(k)
+		lambda = s.relearn(k, s.form.Known(k))
+	}
+	for i := 0; lambda != 1; i++ {
+		before := int64(0)
+		if form != nil {
+			before = s.form.Known(k)
+		}
+		d := g.Believed()
+		s.change(k, lambda*d, d, func() float64 {
+			s.form.Rescale(k, lambda)
+			return math.NaN()
+		})
+		if form == nil || i == mostRescales || g.Steps {
+			return
+		}
+		s.form.Determined(k)
+		lambda = s.relearn(k, before)
+	}
+}
+
+// doubts raises the noise of belief k, and reports whether it did, if the form would absorb a row
+// only approximately and the weights leave it almost no noise.
+func (s *State) doubts(k int, o lik.Obs, v float64) bool {
+	f, ok := s.form.(Approximate)
+	if !ok {
+		return false
+	}
+	share, g := f.Approximates(), s.bank[k].learning
+	if share == 0 {
+		return false
+	}
+	g.Steps = g.Steps || share >= lik.LeastNoise
+	lambda := g.RaiseDispersion(o, v, share, float64(s.told), s.form.Known(k))
+	s.rescale(k, lambda)
+	return lambda != 1
+}

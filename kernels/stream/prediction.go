@@ -7,6 +7,40 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
+// Linear computes mean and variance of the linear predictor of each row of b in the present state,
+// drift up to the row's time included, for predictions before the rows are learnt. The beliefs are
+// not changed.
+func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	defer s.rest()
+	if before := s.counted; b.Schema != nil && b.Schema != before.Schema() { // gaps need the columns before the first row
+		s.counted.Add(&kernels.Batch{Schema: b.Schema})
+		defer func() { s.counted = before }()
+	}
+	if b.Schema.Numbers() && s.bare() {
+		b = s.filled(b)
+	}
+	if s.units != nil {
+		return s.linearIn(b, mean, variance)
+	}
+	return s.linear(b, mean, variance)
+}
+
+func (s *State) linear(b *kernels.Batch, mean, variance []float64) error {
+	at := func(i int) float64 {
+		switch {
+		case !s.plan.Model.HasTime:
+			return s.clock + 1
+		case len(b.Time) > 0:
+			return b.Time[i]
+		}
+		return s.clock
+	}
+	return s.form.Linear(s.Best(), b, s.clock, at, mean, variance)
+}
+
 // Prediction is what a state predicts for a row before learning it: a predictor N(Mean, Variance)
 // and the likelihood of its response.
 type Prediction struct {

@@ -391,3 +391,55 @@ func (s *State) oneSided() string {
 	}
 	return ""
 }
+
+// checksFixed reports whether rows are checked against a parameter that is not learnt.
+func (p *Plan) checksFixed() bool {
+	if t := p.Model.Lik.Traits(); t.Gaussian && !t.LogMean {
+		return !p.Learns && !p.unitNoise && (p.linear || !innovates(p.rule))
+	}
+	return !p.scores()
+}
+
+// summarise adds a response y, which is o in its unit, to the summary, which begins with the first
+// that has weight; r is its update of the first member.
+func (s *State) summarise(y, o lik.Obs, r *met) {
+	p := s.plan
+	if y.Weight > 0 && s.told >= p.begins {
+		if s.responses == nil {
+			if s.responses = (&responseSummary{logs: p.Model.Lik.Traits().Relative}); p.checksFixed() {
+				s.fixed = lik.NewFixed(p.Model.Lik)
+			}
+			if p.scores() && !p.answers.counts {
+				s.responses.scale, _ = lik.NewLearner(s.fixedLikelihood(), 0)
+			}
+		}
+		if p.answers.heavy || s.responses.scale != nil {
+			unit := Unit{Scale: 1}
+			if s.units != nil && s.units.y != nil {
+				unit = Unit{s.units.y.unit.Center, s.units.y.unit.scale()}
+			}
+			s.responses.addAlone(s.fixedLikelihood(), o, unit)
+		}
+		if p.answers.growing {
+			s.responses.expect(y, r.m, r.v)
+		}
+		s.responses.add(y, &p.answers)
+		by := lik.Residual(r.t.Alpha, r.t.Beta)
+		if s.responses.neighbours.Add(y, by); p.noise && p.Exact {
+			s.responses.middle.Add(y, by)
+		}
+		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
+			s.responses.furthest.meet(s.likelihoodInUnit(0), &p.answers, y, o, s.units.responses(), r.m, r.v)
+		}
+		switch {
+		case p.Drifts || !p.calibrates:
+		case p.predicts && o.Weight == 1:
+			s.responses.addBinaryRow(o.Y, r.t.LogZ)
+		default:
+			s.responses.addRow(s.likelihoodInUnit(0), o, r.m, r.v)
+		}
+	}
+	if s.fixed != nil && s.responses != nil {
+		s.fixed.Observe(s.fixedLikelihood(), o, r.m, r.v)
+	}
+}
