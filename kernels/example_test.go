@@ -58,7 +58,7 @@ func ExampleMergeFits() {
 		}
 		return f
 	}
-	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{part(1, 0.5), part(2, 0.25)}, nil)
+	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{part(1, 0.5), part(2, 0.25)}, nil, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -334,20 +334,18 @@ func (c *FitColumn) pool(o ColumnStats, equal, begun bool) {
 	c.Missing = min(c.Missing+o.Missing, c.N)
 }
 
-// mergeArrowheads returns the product of fits with an arrowhead covariance: its beliefs, its
-// covariance and log ∫ Πqk / p^(K-1). It records its prior variances in out.
-var mergeArrowheads func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, float64, error)
-
-// SetArrowheads sets the function that multiplies fits with an arrowhead covariance: the filter
-// that makes them, which knows the prior of their level means, is in a package above this one.
-func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, float64, error)) {
-	mergeArrowheads = merge
-}
+// ArrowheadProduct multiplies fits with an arrowhead covariance that started from fit from, nil for
+// their prior. It returns the beliefs of the product, its covariance and log ∫ Πqk / p^(K-1), and
+// records its prior variances in out. adf.MergeArrowheads is one: the filter that makes such fits,
+// which knows the prior of their level means, is in a package above this one.
+type ArrowheadProduct func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, float64, error)
 
 // MergeFits multiplies posteriors of one model fitted to different rows, counting the common prior
 // once: Λ = Λ0 + Σ(Λk - Λ0), whatever the forms of their covariances. from is the fit that all of
 // them started from, nil for the default prior. Exact for Gaussian likelihoods with full
 // covariance; log_evidence gains the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
+// product multiplies arrowheads; with nil they are expanded to full covariances, and those with
+// level means are refused.
 //
 // Cost: that of gauss.Product.
 // Errors: fits of different models, an improper product, ErrPerfect, ErrPartPriors,
@@ -359,7 +357,7 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // parts learnt of these is multiplied, too (partParameters). It has converged if all parts have,
 // and its status repeats theirs (remarks). The product of one fit is that fit without
 // PredictiveScale.
-func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
+func MergeFits(ctx context.Context, fits []*Fit, from *Fit, product ArrowheadProduct) (_ *Fit, err error) {
 	if len(fits) == 0 {
 		return nil, errors.New("there are no fits to merge; allowed: one or more")
 	}
@@ -369,7 +367,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
 	defer func() { err = perfect(fits, err) }()
-	m := &fitMerge{halt: halt, fits: mostFirst(fits), from: from, prior: map[uint32]Weight{}, known: map[uint32]float64{}}
+	m := &fitMerge{halt: halt, fits: mostFirst(fits), from: from, multiply: product, prior: map[uint32]Weight{}, known: map[uint32]float64{}}
 	if err := m.begin(); err != nil {
 		return nil, err
 	}
@@ -429,6 +427,8 @@ type fitMerge struct {
 	fits        []*Fit
 	from, start *Fit // start is from, or the default prior
 	out         Fit
+
+	multiply ArrowheadProduct // nil if arrowheads are to be expanded
 
 	byColumn bool // prior variances are by column of levels
 
@@ -527,10 +527,10 @@ func (m *fitMerge) byArrowheads() (bool, error) {
 	case means && blank:
 		return false, fmt.Errorf("column %.100q has no number in the rows of a fit, which has level means, and numbers in those of another; "+
 			"allowed: parts with covariance: 'full', or of method laplace; or %w", name, ErrApart)
-	case means && !all, means && mergeArrowheads == nil:
+	case means && !all, means && m.multiply == nil:
 		return false, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(m.fits))
 	}
-	return means || all && !units && !blank && mergeArrowheads != nil, nil
+	return means || all && !units && !blank && m.multiply != nil, nil
 }
 
 // blank reports whether a part without a common start has no number in a column, which is named,
@@ -552,7 +552,7 @@ func (m *fitMerge) blank() (is bool, name string) {
 
 // arrowheads computes the product of arrowheads.
 func (m *fitMerge) arrowheads() error {
-	bs, c, logC, err := mergeArrowheads(m.fits, m.from, &m.out)
+	bs, c, logC, err := m.multiply(m.fits, m.from, &m.out)
 	if err != nil {
 		return fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(m.fits), ErrImproper, err)
 	}

@@ -13,7 +13,7 @@ import (
 // merged is the product of parts with these statuses, by MergeFits.
 func merged(t *testing.T, parts ...*kernels.Fit) *kernels.Fit {
 	t.Helper()
-	f, err := kernels.MergeFits(t.Context(), parts, nil)
+	f, err := kernels.MergeFits(t.Context(), parts, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +119,11 @@ func TestMergedStatusOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, _, err := m.Fit(t.Context())
+		f, _, err := m.Fit(t.Context(), nil)
 		if err != nil || f.Status != want.Status || f.Converged {
 			t.Fatalf("%v %q, want %q, %v", f.Converged, f.Status, want.Status, err)
 		}
-		if f, _, err = ms[0].Fit(t.Context()); err != nil || f.Status == want.Status {
+		if f, _, err = ms[0].Fit(t.Context(), nil); err != nil || f.Status == want.Status {
 			t.Fatalf("a clone has changed what it is of: %q, %v", f.Status, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestUnequal(t *testing.T) {
 		{[]*kernels.Fit{shape(1, 6), shape(3, 6)}, "ok"},
 	} {
 		for _, fits := range [][]*kernels.Fit{c.fits, {c.fits[1], c.fits[0]}} {
-			f, err := kernels.MergeFits(t.Context(), fits, nil)
+			f, err := kernels.MergeFits(t.Context(), fits, nil, nil)
 			if err != nil || !strings.Contains(f.Status, c.want) || (c.want == "ok") != (f.Status == "ok") {
 				t.Errorf("%v and %v: %v (%v), want %q", fits[0].Learnt, fits[1].Learnt, f, err, c.want)
 			}
@@ -176,7 +176,7 @@ func TestUnequal(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			g, _, err := m.Fit(t.Context())
+			g, _, err := m.Fit(t.Context(), nil)
 			if err != nil || g.Status != f.Status {
 				t.Errorf("%v and %v: a merger says %v (%v), want %q", fits[0].Learnt, fits[1].Learnt, g, err, f.Status)
 			}

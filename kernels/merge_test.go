@@ -32,7 +32,7 @@ func fitOf(t *testing.T, names string, mean []float64, cov [][]float64) *kernels
 func TestMergeFits(t *testing.T) {
 	a := fitOf(t, "ab", []float64{1, -1}, [][]float64{{1, 0.3}, {0.3, 0.5}})
 	b := fitOf(t, "bc", []float64{0, 2}, [][]float64{{0.8, -0.2}, {-0.2, 1.5}})
-	got, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, b}, nil)
+	got, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, b}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestMergeFits(t *testing.T) {
 		t.Errorf("n = %d, method %s", got.N, got.Method)
 	}
 	b.Prior.Variance = 3
-	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, b}, nil); err == nil || !strings.Contains(err.Error(), "prior.variance") {
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, b}, nil, nil); err == nil || !strings.Contains(err.Error(), "prior.variance") {
 		t.Errorf("fits of two priors: %v", err)
 	}
 }
@@ -91,7 +91,7 @@ func TestMergeOne(t *testing.T) {
 		if from != nil {
 			parts = []*kernels.Fit{a, a, a}
 		}
-		got, err := kernels.MergeFits(t.Context(), parts, from)
+		got, err := kernels.MergeFits(t.Context(), parts, from, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestMergeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	parts := []*kernels.Fit{a, a, a, a, a, a, a, a}
-	if _, err := kernels.MergeFits(ctx, parts, nil); !errors.Is(err, stop.ErrInterrupted) {
+	if _, err := kernels.MergeFits(ctx, parts, nil, nil); !errors.Is(err, stop.ErrInterrupted) {
 		t.Errorf("went on: %v", err)
 	}
 }
@@ -135,24 +135,24 @@ func TestMergePerfect(t *testing.T) {
 		Covariance: kernels.Covariance{Form: gauss.Full, Values: []float64{1e7, -1e7, 1e-3}}}
 	b := *a
 	b.Prior.Variance, b.Prior.InterceptVariance = math.Nextafter(1e14, 1), math.Nextafter(1e14, 1e15)
-	_, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil)
+	_, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil, nil)
 	if !errors.Is(err, kernels.ErrPerfect) || errors.Is(err, kernels.ErrImproper) || !strings.Contains(err.Error(), "option dispersion") {
 		t.Errorf("error %v", err)
 	}
 	a.Dispersion = 1e13 // no perfect fit: the parts are to blame
 	b.Dispersion = 1e13
-	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil); !errors.Is(err, kernels.ErrImproper) {
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil, nil); !errors.Is(err, kernels.ErrImproper) {
 		t.Errorf("error %v", err)
 	}
 	b.Prior.Variance *= 1 + 1e-9
-	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil); err == nil || !strings.Contains(err.Error(), "differ in prior.variance") {
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil, nil); err == nil || !strings.Contains(err.Error(), "differ in prior.variance") {
 		t.Errorf("error %v", err)
 	}
 	// Parts whose responses' spreads differ by a rounding have one prior.
 	c := fitOf(t, "ab", []float64{1, -1}, [][]float64{{1, 0.3}, {0.3, 0.5}})
 	d := *c
 	d.Prior.Variance = math.Nextafter(c.Prior.Variance, 3)
-	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{c, &d}, nil); err != nil {
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{c, &d}, nil, nil); err != nil {
 		t.Error(err)
 	}
 }

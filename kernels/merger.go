@@ -302,12 +302,13 @@ func (m *Merger) know(id int, name string, mean float64) error {
 func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam)) }
 
 // Fit returns the product: the fit without beliefs, and those in belief order, which each visits.
+// product is that of MergeFits.
 //
 // Cost: O(p log p), with covariances that of MergeFits.
 // Errors: an improper product (ErrImproper), ErrPartPriors, ErrPartCorrelated; the cause of ctx.
-func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
+func (m *Merger) Fit(ctx context.Context, product ArrowheadProduct) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
 	if m.k == 0 && len(m.joint) == 1 {
-		if f, err = MergeFits(ctx, m.joint, m.from); err != nil {
+		if f, err = MergeFits(ctx, m.joint, m.from, product); err != nil {
 			return nil, nil, err
 		}
 		return f, f.Each, nil
@@ -371,7 +372,7 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 		})
 		parts = append(slices.Clone(parts), f)
 	}
-	if f, err = MergeFits(ctx, parts, m.from); err != nil {
+	if f, err = MergeFits(ctx, parts, m.from, product); err != nil {
 		return nil, nil, err
 	}
 	f.Dispersion = all.pooled()

@@ -42,7 +42,7 @@ func TestMerger(t *testing.T) {
 		parts []*kernels.Fit
 		from  *kernels.Fit
 	}{{parts, nil}, {parts, from}, {append(parts[:2:2], joint), nil}, {[]*kernels.Fit{joint, joint}, nil}} {
-		want, err := kernels.MergeFits(t.Context(), c.parts, c.from)
+		want, err := kernels.MergeFits(t.Context(), c.parts, c.from, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestMerger(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, each, err := m.Fit(t.Context())
+			got, each, err := m.Fit(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,17 +111,17 @@ func TestMergerErrors(t *testing.T) {
 	if err := m.Add(far, beliefsOf(far)); err != nil {
 		t.Fatal(err)
 	}
-	if f, _, err := m.Fit(t.Context()); err != nil || !strings.Contains(f.Status, "disagree about a weight by 34 standard deviations") {
+	if f, _, err := m.Fit(t.Context(), nil); err != nil || !strings.Contains(f.Status, "disagree about a weight by 34 standard deviations") {
 		t.Error(f, err)
 	}
 	m = start(wide, nil)
 	if err := m.Add(wide, beliefsOf(wide)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.Fit(t.Context()); !errors.Is(err, kernels.ErrImproper) || !strings.Contains(err.Error(), `feature "a": the product of 2 posteriors`) {
+	if _, _, err := m.Fit(t.Context(), nil); !errors.Is(err, kernels.ErrImproper) || !strings.Contains(err.Error(), `feature "a": the product of 2 posteriors`) {
 		t.Error(err)
 	}
-	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{wide, wide}, nil); !errors.Is(err, kernels.ErrImproper) {
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{wide, wide}, nil, nil); !errors.Is(err, kernels.ErrImproper) {
 		t.Error(err)
 	}
 	from := diagonalFit("a", 1, 1)

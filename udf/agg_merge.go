@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -108,7 +109,7 @@ func finalizeMerge(states []capi.State, out *capi.Col) error {
 			out.Null()
 			continue
 		}
-		f, each, err := s.Fit(running())
+		f, each, err := s.Fit(running(), adf.MergeArrowheads)
 		if err != nil {
 			return err
 		}

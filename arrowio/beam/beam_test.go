@@ -18,6 +18,7 @@ import (
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/beam/parts"
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 )
 
 func TestMain(m *testing.M) {
@@ -194,7 +195,7 @@ func product(t *testing.T, job *parts.Job, from *kernels.Fit) parts.Fits {
 	}
 	out := parts.Fits{}
 	for group, fits := range all {
-		if out[group], err = kernels.MergeFits(t.Context(), fits, from); err != nil {
+		if out[group], err = kernels.MergeFits(t.Context(), fits, from, adf.MergeArrowheads); err != nil {
 			t.Fatal(err)
 		}
 	}

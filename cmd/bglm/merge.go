@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -236,7 +237,7 @@ func (c *mergeCommand) mergePlain(s *duck.Session, parts []*fitstore.Fits, prior
 			return nil, files.Named(c.Prior, err)
 		}
 	}
-	f, err := kernels.MergeFits(s.Ctx, all, from)
+	f, err := kernels.MergeFits(s.Ctx, all, from, adf.MergeArrowheads)
 	if errors.Is(err, stop.ErrInterrupted) {
 		return nil, s.Failed(err)
 	}

@@ -149,7 +149,7 @@ func TestHintsKept(t *testing.T) {
 		l.feed(t, s, cut[0], cut[1], 1000)
 		parts, states = append(parts, fitOf(t, s)), append(states, s)
 	}
-	merged, err := kernels.MergeFits(context.Background(), parts, first)
+	merged, err := kernels.MergeFits(context.Background(), parts, first, MergeArrowheads)
 	if err != nil {
 		t.Fatal(err)
 	}

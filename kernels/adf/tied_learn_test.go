@@ -182,7 +182,7 @@ func TestLearnPriorsMerges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	merged, err := kernels.MergeFits(context.Background(), parts, nil)
+	merged, err := kernels.MergeFits(context.Background(), parts, nil, MergeArrowheads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestLearnPriorsMerges(t *testing.T) {
 			}
 		}
 	}
-	turned, err := kernels.MergeFits(context.Background(), []*kernels.Fit{parts[2], parts[0], parts[1]}, nil)
+	turned, err := kernels.MergeFits(context.Background(), []*kernels.Fit{parts[2], parts[0], parts[1]}, nil, MergeArrowheads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestLearnPriorsMergesUnlearnt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		merged, err := kernels.MergeFits(context.Background(), parts, nil)
+		merged, err := kernels.MergeFits(context.Background(), parts, nil, MergeArrowheads)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestMergeNotYetLearnt(t *testing.T) {
 		if few.Prior.Variance != 1 {
 			t.Fatal("the first rows have taught the prior variance")
 		}
-		f, err := kernels.MergeFits(context.Background(), c.parts, c.from)
+		f, err := kernels.MergeFits(context.Background(), c.parts, c.from, MergeArrowheads)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +291,7 @@ func TestMergeNotYetLearnt(t *testing.T) {
 		}
 	}
 	// Nothing is learnt where none has rows enough.
-	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{few, run(nil, 10, 13)}, nil)
+	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{few, run(nil, 10, 13)}, nil, MergeArrowheads)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -369,11 +369,9 @@ func (p *tiedProduct) Done() {
 	t.recount()
 }
 
-func init() { kernels.SetArrowheads(mergeFits) }
-
-// mergeFits returns the product of fits of one model over the fit that they started from, nil for
-// the prior; out gets the prior variances that parts have learnt.
-func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, kernels.Covariance, float64, error) {
+// MergeArrowheads is a kernels.ArrowheadProduct, for fits of one model. out gets the prior
+// variances that parts have learnt.
+func MergeArrowheads(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, kernels.Covariance, float64, error) {
 	var none kernels.Covariance
 	var all *tied
 	var names *kernels.Dict

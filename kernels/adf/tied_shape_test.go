@@ -192,7 +192,7 @@ func TestTiedMergeShapes(t *testing.T) {
 			if d := got.Covariance.Rank; d > maxJoined {
 				t.Errorf("%d names: %d weights in the block", p, d)
 			}
-			merged, err := kernels.MergeFits(context.Background(), parts, m.Start)
+			merged, err := kernels.MergeFits(context.Background(), parts, m.Start, MergeArrowheads)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -243,7 +243,7 @@ func TestTiedMerge(t *testing.T) {
 			tb.feed(t, s, cut[0], cut[1])
 			parts = append(parts, fitOf(t, s))
 		}
-		merged, err := kernels.MergeFits(context.Background(), parts, m.Start)
+		merged, err := kernels.MergeFits(context.Background(), parts, m.Start, MergeArrowheads)
 		if err != nil {
 			t.Fatal(err)
 		}

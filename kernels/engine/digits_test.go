@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -64,7 +65,7 @@ func TestMergeKeepsDigits(t *testing.T) {
 		for _, cut := range []int{3, 40, n / 2, n - 40} {
 			a, fa := fit(t, c.method, m, line(0, cut))
 			b, fb := fit(t, c.method, m, line(cut, n))
-			fits, err := kernels.MergeFits(context.Background(), []*kernels.Fit{fa, fb}, nil)
+			fits, err := kernels.MergeFits(context.Background(), []*kernels.Fit{fa, fb}, nil, adf.MergeArrowheads)
 			if err != nil {
 				t.Fatal(err)
 			}

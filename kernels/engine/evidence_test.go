@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
@@ -120,7 +121,7 @@ func TestEvidenceOfParts(t *testing.T) {
 				for j := range c.k {
 					parts = append(parts, s.fit(t, method, covariance, j, c.k))
 				}
-				got, err := kernels.MergeFits(context.Background(), parts, nil)
+				got, err := kernels.MergeFits(context.Background(), parts, nil, adf.MergeArrowheads)
 				if err != nil {
 					t.Fatal(err)
 				}

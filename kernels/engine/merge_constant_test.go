@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
@@ -62,7 +63,7 @@ func TestMergeConstantColumn(t *testing.T) {
 						if first > 0 {
 							start = from(nil, 0, first)
 						}
-						got, err := kernels.MergeFits(context.Background(), []*kernels.Fit{from(start, first, cut), from(start, cut, n)}, start)
+						got, err := kernels.MergeFits(context.Background(), []*kernels.Fit{from(start, first, cut), from(start, cut, n)}, start, adf.MergeArrowheads)
 						if err != nil {
 							t.Errorf("%s: %v", what, err)
 							continue
@@ -112,7 +113,7 @@ func TestMergeOfEqualParts(t *testing.T) {
 				}
 				what := fmt.Sprintf("%s, bare %v, constant %v", method, bare, constant)
 				part, want := fit(1), fit(2)
-				got, err := kernels.MergeFits(context.Background(), []*kernels.Fit{part, part}, nil)
+				got, err := kernels.MergeFits(context.Background(), []*kernels.Fit{part, part}, nil, adf.MergeArrowheads)
 				if err != nil {
 					t.Errorf("%s: %v", what, err)
 					continue

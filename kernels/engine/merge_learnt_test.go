@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
@@ -85,7 +86,7 @@ func TestMergeLearnt(t *testing.T) {
 		for k := range parts {
 			fits = append(fits, fit(from, lo+k*(n-lo)/parts, lo+(k+1)*(n-lo)/parts))
 		}
-		merged, err := kernels.MergeFits(context.Background(), fits, from)
+		merged, err := kernels.MergeFits(context.Background(), fits, from, adf.MergeArrowheads)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +114,7 @@ func TestMergeLearnt(t *testing.T) {
 		if err := one.Merge(two); err != nil {
 			t.Fatal(err)
 		}
-		tree, _, err := one.Fit(context.Background())
+		tree, _, err := one.Fit(context.Background(), adf.MergeArrowheads)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +156,7 @@ func TestMergeGamma(t *testing.T) {
 		return r.Fit
 	}
 	merge := func(fits ...*kernels.Fit) *kernels.Fit {
-		f, err := kernels.MergeFits(context.Background(), fits, nil)
+		f, err := kernels.MergeFits(context.Background(), fits, nil, adf.MergeArrowheads)
 		if err != nil {
 			t.Fatal(err)
 		}

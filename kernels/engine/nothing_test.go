@@ -50,8 +50,8 @@ func TestNothing(t *testing.T) {
 		"gp.NewPredictor":   {"the posterior is nil", func() error { _, err := gp.NewPredictor(nil, predict.Exact); return err }},
 		"export.SQL":        {none, func() error { _, err := export.SQL(nil, "duckdb", export.Options{}); return err }},
 		"export.PMML":       {none, func() error { _, err := export.PMML(nil, ""); return err }},
-		"MergeFits":         {"no fits to merge", func() error { _, err := kernels.MergeFits(t.Context(), nil, nil); return err }},
-		"MergeFits of nil":  {"fit 2 of 2: " + none, func() error { _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{fit, nil}, nil); return err }},
+		"MergeFits":         {"no fits to merge", func() error { _, err := kernels.MergeFits(t.Context(), nil, nil, nil); return err }},
+		"MergeFits of nil":  {"fit 2 of 2: " + none, func() error { _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{fit, nil}, nil, nil); return err }},
 		"NewMerger":         {none, func() error { _, err := kernels.NewMerger(nil, nil); return err }},
 		"Fields": {"field 2 of 2 is nil", func() error {
 			_, err := engine.Fit(t.Context(), "laplace", nil, &rows.Table{X: rows.Fields(rows.Numbers("a", []float64{1}), nil), Y: rows.Numbers("y", []float64{1})})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
@@ -191,7 +192,7 @@ func TestMergeStandardised(t *testing.T) {
 			part := half.fit(t, "laplace", set, unit, one, one)
 			columns(part, half, unit, one)
 			whole := both.fit(t, "laplace", set, unit, one, one)
-			merged, err := kernels.MergeFits(context.Background(), []*kernels.Fit{part, part}, nil)
+			merged, err := kernels.MergeFits(context.Background(), []*kernels.Fit{part, part}, nil, adf.MergeArrowheads)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
@@ -189,7 +190,7 @@ func TestStreamScaleParts(t *testing.T) {
 			for k, lo := range cuts[:len(cuts)-1] {
 				parts = append(parts, fit(start, lo, cuts[k+1]))
 			}
-			f, err := kernels.MergeFits(context.Background(), parts, start)
+			f, err := kernels.MergeFits(context.Background(), parts, start, adf.MergeArrowheads)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
@@ -248,7 +249,7 @@ func TestStreamVariancesMerge(t *testing.T) {
 			parts = append(parts, d.fit(t, "adf", cut[0], cut[1], continuing(t, start)))
 		}
 		merge := func(what string, parts []*kernels.Fit, start *kernels.Fit) {
-			merged, err := kernels.MergeFits(context.Background(), parts, start)
+			merged, err := kernels.MergeFits(context.Background(), parts, start, adf.MergeArrowheads)
 			if levels > 25 {
 				if !errors.Is(err, kernels.ErrApart) { // level means in units of their own
 					t.Errorf("%s: %v, want %v", what, err, kernels.ErrApart)

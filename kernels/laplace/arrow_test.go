@@ -313,7 +313,7 @@ func TestMergeForms(t *testing.T) {
 	if a.Covariance.Form != gauss.Arrowhead || b.Covariance.Form != gauss.Full {
 		t.Fatal(a.Covariance.Form, b.Covariance.Form)
 	}
-	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{a, b}, nil)
+	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{a, b}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/engine"
 )
 
@@ -112,6 +113,6 @@ func (m *Merger) Merge(ctx context.Context, a, b State) (State, error) {
 	case a.part != nil:
 		return a, a.part.Join(ctx, b.part)
 	}
-	f, err := kernels.MergeFits(ctx, []*kernels.Fit{a.fit, b.fit}, m.from)
+	f, err := kernels.MergeFits(ctx, []*kernels.Fit{a.fit, b.fit}, m.from, adf.MergeArrowheads)
 	return State{fit: f}, err
 }
