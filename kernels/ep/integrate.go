@@ -67,7 +67,7 @@ func (l *learner) integrate() (*mode.Spread, error) {
 	for k, start := range about {
 		lo[k], hi[k] = start-mode.Reach, start+mode.Reach
 	}
-	peak, err := mode.VariancePeak(v, priors, logs(g.Given), lo, hi, l.late)
+	peak, err := mode.VariancePeak(v, priors, mode.Logs(g.Given), lo, hi, l.late)
 	if err != nil || peak == nil {
 		l.notes = l.notes[:notes]
 		if back := l.adopt(at); err == nil {

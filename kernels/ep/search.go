@@ -333,7 +333,7 @@ func (l *learner) hyper() (*hyper, []float64, error) {
 		}
 	}
 	v.varied = *l.varied(&g)
-	theta := logs(g.Given)
+	theta := mode.Logs(g.Given)
 	if o.AutoDispersion {
 		d, ok := l.p.Lik.(lik.Dispersed)
 		if !ok {
@@ -624,7 +624,7 @@ func (l *learner) groups() (g mode.Groups, count []float64) {
 // of all others: a continued fit does not contain them.
 func (l *learner) priors(p *kernels.Problem, g *mode.Groups, variance []float64) *kernels.Problem {
 	q := with(p, func(m *kernels.Model) {
-		if v, ok := g.Default(logs(variance)); ok && !m.Options.PriorGroups {
+		if v, ok := g.Default(mode.Logs(variance)); ok && !m.Options.PriorGroups {
 			m.Prior.Variance = v
 		}
 	})
@@ -637,12 +637,4 @@ func (l *learner) priors(p *kernels.Problem, g *mode.Groups, variance []float64)
 	// Only positive variances change, and stay positive.
 	q.Normal, _ = p.Normal.WithVariances(func(j int) (float64, bool) { return q.PriorVar[j], g.Of[j] >= 0 })
 	return q
-}
-
-func logs(v []float64) []float64 {
-	out := memory.Floats(len(v))
-	for k, x := range v {
-		out[k] = math.Log(x)
-	}
-	return out
 }

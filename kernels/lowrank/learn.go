@@ -75,7 +75,7 @@ func (l *learner) values(out *learned) (vs []value) {
 		l.splitPrior()
 		theta, err := l.Start(p)
 		if err != nil {
-			theta = logs(l.Given)
+			theta = mode.Logs(l.Given)
 		}
 		for k, name := range l.Names {
 			what := "prior_variance"
@@ -146,7 +146,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	}
 	out.params, out.lik = l.params, s.data.Lik
 	if len(l.free) > 0 {
-		if v, ok := l.Default(logs(l.variance)); ok {
+		if v, ok := l.Default(mode.Logs(l.variance)); ok {
 			out.variance = v
 		}
 		if out.prior, err = l.prior(); err != nil {
@@ -324,13 +324,5 @@ func (l *learner) setVariances(theta []float64) error {
 
 // prior returns the prior with the learnt variances.
 func (l *learner) prior() (*gauss.Normal, error) {
-	return l.Prior(l.r.Prior, logs(l.variance))
-}
-
-func logs(v []float64) []float64 {
-	out := memory.Floats(len(v))
-	for k, x := range v {
-		out[k] = math.Log(x)
-	}
-	return out
+	return l.Prior(l.r.Prior, mode.Logs(l.variance))
 }

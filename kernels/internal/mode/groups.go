@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -331,6 +332,15 @@ func (g *Groups) Starts(theta []float64, last int) [][]float64 {
 			start[k] = math.Log(v)
 		}
 		out = append(out, start)
+	}
+	return out
+}
+
+// Logs returns the logarithms of variances.
+func Logs(v []float64) []float64 {
+	out := memory.Floats(len(v))
+	for k, x := range v {
+		out[k] = math.Log(x)
 	}
 	return out
 }
