@@ -16,6 +16,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/kerneltest/covariance"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -72,7 +73,7 @@ func TestConjugate(t *testing.T) {
 		dense.SolveLowerTVec(c, r)
 		mean := make([]float64, p.P)
 		dense.GemvT(mean, xs, r)
-		cov := covariance(t, f)
+		cov := covariance.Of(t, f)
 		v := xs.Clone()
 		dense.SolveLower(c, v)
 		for j := range p.P {
@@ -103,7 +104,7 @@ func TestEvidenceManyRows(t *testing.T) {
 					t.Fatal(err)
 				}
 				// the trapezoid rule in whitened coordinates around the mode, ±9 deviations
-				cov := covariance(t, f)
+				cov := covariance.Of(t, f)
 				if err := dense.Cholesky(cov); err != nil {
 					t.Fatal(err)
 				}
@@ -362,7 +363,7 @@ func normal(t *testing.T, f *kernels.Fit) *gauss.Normal {
 	for j, b := range f.Beliefs {
 		mean[j] = b.Mean
 	}
-	l := covariance(t, f)
+	l := covariance.Of(t, f)
 	if err := dense.Cholesky(l); err != nil {
 		t.Fatal(err)
 	}

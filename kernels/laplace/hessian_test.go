@@ -12,39 +12,9 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/kerneltest/covariance"
 	"github.com/bglm/bglm/kernels/lik"
 )
-
-// covariance is that of a fit, by its packed form.
-func covariance(t *testing.T, f *kernels.Fit) *dense.Matrix {
-	t.Helper()
-	p := len(f.Beliefs)
-	if err := f.Covariance.Check(p); err != nil {
-		t.Fatal(err)
-	}
-	c := dense.New(p, p)
-	switch f.Covariance.Form {
-	case gauss.Full:
-		l := dense.New(p, p)
-		for j := range p {
-			copy(l.Row(j), f.Covariance.Row(j))
-		}
-		dense.MulTB(c, l, l)
-	case gauss.LowRank:
-		for i := range p {
-			a := f.Covariance.Row(i)
-			for j := range p {
-				c.Row(i)[j] = -dense.Dot(a[1:], f.Covariance.Row(j)[1:])
-			}
-			c.Row(i)[i] += a[0]
-		}
-	default:
-		for j, b := range f.Beliefs {
-			c.Row(j)[j] = b.Variance
-		}
-	}
-	return c
-}
 
 func withHessian(m *kernels.Model, h string, rank int) *kernels.Model {
 	c := *m
@@ -78,12 +48,12 @@ func TestLowRank(t *testing.T) {
 					return f
 				}
 				full := fit("full", 0)
-				want := covariance(t, full)
+				want := covariance.Of(t, full)
 				what := fmt.Sprintf("%s %v %v", prior, shape, share)
 				p := len(full.Beliefs)
 				for _, rank := range []int{1, 5, min(shape[0], p)} {
 					f := fit("lowrank", rank)
-					got := covariance(t, f)
+					got := covariance.Of(t, f)
 					for j := range p {
 						kerneltest.Close(t, what+" mean", f.Beliefs[j].Mean, full.Beliefs[j].Mean, close8)
 					}
@@ -172,7 +142,7 @@ func TestDiagonalAndBlock(t *testing.T) {
 				return p, f
 			}
 			p, full := fit("full")
-			cov := covariance(t, full)
+			cov := covariance.Of(t, full)
 			l, h := cov.Clone(), dense.New(p.P, p.P)
 			if err := dense.Cholesky(l); err != nil {
 				t.Fatal(err)
@@ -185,13 +155,13 @@ func TestDiagonalAndBlock(t *testing.T) {
 				t.Errorf("%s, orthogonal %v: full %s; diagonal %s; block %s", prior, orthogonal, full.Status, diag.Status, block.Status)
 			}
 			logJointAtMode := full.LogEvidence + 0.5*logDet0 - 0.5*dense.LogDet(l)
-			got, det := covariance(t, diag), 0.0
+			got, det := covariance.Of(t, diag), 0.0
 			for j := range p.P {
 				kerneltest.Close(t, prior+" diagonal", got.At(j, j), 1/h.At(j, j), close8)
 				det += math.Log(h.At(j, j))
 			}
 			kerneltest.Close(t, prior+" diagonal evidence", diag.LogEvidence, logJointAtMode-0.5*(logDet0+det), close8)
-			got = covariance(t, block)
+			got = covariance.Of(t, block)
 			group, _ := p.Groups()
 			masked := h.Clone()
 			for i := range p.P {

@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/kerneltest/covariance"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -18,7 +19,7 @@ import (
 // along the axes of the Gaussian f.
 func meanOf(t *testing.T, p *kernels.Problem, f *kernels.Fit) (mean [2]float64) {
 	t.Helper()
-	l := covariance(t, f)
+	l := covariance.Of(t, f)
 	if err := dense.Cholesky(l); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/kerneltest/covariance"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
 )
@@ -122,7 +123,7 @@ func TestTwoClassContrast(t *testing.T) {
 	one.Classes, one.Family, one.Link = nil, "bernoulli", "logit"
 	one.Beliefs = append([]kernels.Belief(nil), f.Beliefs[p:]...)
 	one.Covariance = kernels.Covariance{}
-	full := covariance(t, f)
+	full := covariance.Of(t, f)
 	rows := make([][]float64, p)
 	for j := range rows {
 		for k := range p {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/kerneltest/covariance"
 )
 
 // separated draws rows of classes that lie apart along the first feature, but for a share
@@ -235,7 +236,7 @@ func TestNearestEquations(t *testing.T) {
 				}
 			}
 		}
-		cov := covariance(t, f)
+		cov := covariance.Of(t, f)
 		for a, k := range at {
 			for e := range p.P {
 				own := f.Beliefs[k*p.P+e]

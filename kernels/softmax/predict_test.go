@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/kerneltest/covariance"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
 )
@@ -151,7 +152,7 @@ func TestTwoClassPredictions(t *testing.T) {
 		if mean[0] != 0 || cov[0] != 0 || cov[1] != 0 {
 			t.Errorf("reference %v %v", mean, cov)
 		}
-		full := covariance(t, f)
+		full := covariance.Of(t, f)
 		m, v := 0.3, 0.0
 		p := len(f.Beliefs) / 2
 		x := []float64{1, 1.5, 0, -2}

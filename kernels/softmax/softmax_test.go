@@ -17,6 +17,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/kerneltest/covariance"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -137,36 +138,6 @@ func fit(t *testing.T, m *kernels.Model, d data, classes []string) *kernels.Fit 
 	return f
 }
 
-func covariance(t *testing.T, f *kernels.Fit) *dense.Matrix {
-	t.Helper()
-	p := len(f.Beliefs)
-	if err := f.Covariance.Check(p); err != nil {
-		t.Fatal(err)
-	}
-	c := dense.New(p, p)
-	switch f.Covariance.Form {
-	case gauss.Full:
-		l := dense.New(p, p)
-		for j := range p {
-			copy(l.Row(j), f.Covariance.Row(j))
-		}
-		dense.MulTB(c, l, l)
-	case gauss.LowRank:
-		for i := range p {
-			a := f.Covariance.Row(i)
-			for j := range p {
-				c.Row(i)[j] = -dense.Dot(a[1:], f.Covariance.Row(j)[1:])
-			}
-			c.Row(i)[i] += a[0]
-		}
-	default:
-		for j, b := range f.Beliefs {
-			c.Row(j)[j] = b.Variance
-		}
-	}
-	return c
-}
-
 // Two classes with one pinned are the logit model, whichever is pinned (with signs
 // turned), in every Hessian and with learnt variances.
 func TestTwoClassesAreLogit(t *testing.T) {
@@ -195,7 +166,7 @@ func TestTwoClassesAreLogit(t *testing.T) {
 			p := len(want.Beliefs)
 			kerneltest.Close(t, "evidence", got.LogEvidence, want.LogEvidence, tol)
 			kerneltest.Close(t, "prior variance", got.Prior.Variance, want.Prior.Variance, tol)
-			cg, cw := covariance(t, got), covariance(t, want)
+			cg, cw := covariance.Of(t, got), covariance.Of(t, want)
 			for j, b := range want.Beliefs {
 				if got.Beliefs[j].Weight != (kernels.Weight{}) || got.Beliefs[j].Feature != b.Feature {
 					t.Errorf("reference: %+v", got.Beliefs[j])
@@ -269,7 +240,7 @@ func TestAgainstFiniteDifferences(t *testing.T) {
 			}
 			w, at = append(w, b.Mean), append(at, k)
 		}
-		cov := covariance(t, f)
+		cov := covariance.Of(t, f)
 		n := len(w)
 		sub, inv := dense.New(n, n), dense.New(n, n)
 		for i, a := range at {
@@ -390,7 +361,7 @@ func TestPermutation(t *testing.T) {
 			}
 			b := fit(t, model(o), turned, []string{"b", "c", "a"})
 			p := len(a.Beliefs) / 3
-			ca, cb := covariance(t, a), covariance(t, b)
+			ca, cb := covariance.Of(t, a), covariance.Of(t, b)
 			kerneltest.Close(t, "evidence", a.LogEvidence, b.LogEvidence, close8)
 			for k := range 3 * p {
 				j := to[k/p]*p + k%p
@@ -412,7 +383,7 @@ func TestHessians(t *testing.T) {
 		full := fit(t, model(kernels.Options{}), d, abc)
 		n := len(full.Beliefs)
 		p := n / 3
-		cov := covariance(t, full)
+		cov := covariance.Of(t, full)
 		l, prec := cov.Clone(), dense.New(n, n)
 		if err := dense.Cholesky(l); err != nil {
 			t.Fatal(err)
@@ -421,14 +392,14 @@ func TestHessians(t *testing.T) {
 		most := min(2*shape[0], n)
 		low := fit(t, model(kernels.Options{Hessian: "lowrank", Rank: most}), d, abc)
 		kerneltest.Close(t, "low rank evidence", low.LogEvidence, full.LogEvidence, close8)
-		cl := covariance(t, low)
+		cl := covariance.Of(t, low)
 		for i := range n {
 			for j := range n {
 				kerneltest.Close(t, "low rank", cl.At(i, j), cov.At(i, j), close8)
 			}
 		}
 		small := fit(t, model(kernels.Options{Hessian: "lowrank", Rank: 4}), d, abc)
-		ls, ps := covariance(t, small), dense.New(n, n)
+		ls, ps := covariance.Of(t, small), dense.New(n, n)
 		if err := dense.Cholesky(ls); err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +423,7 @@ func TestHessians(t *testing.T) {
 		if diag.Status != kernels.FactorisedNote || block.Status != kernels.FactorisedNote {
 			t.Errorf("diagonal %s; block %s", diag.Status, block.Status)
 		}
-		cb := covariance(t, block)
+		cb := covariance.Of(t, block)
 		masked, inv := prec.Clone(), dense.New(n, n)
 		for i := range n {
 			kerneltest.Close(t, "diagonal", diag.Beliefs[i].Variance, 1/prec.At(i, i), close8)
@@ -558,7 +529,7 @@ func TestWeightsAndContinuation(t *testing.T) {
 		next.Start = first
 		same := fit(t, &next, data{}, abc)
 		more := fit(t, &next, data{x: [][]float64{{1, 2, 3, 4}}, y: []float64{1}}, abc) // a feature that is new
-		cf, cs := covariance(t, first), covariance(t, same)
+		cf, cs := covariance.Of(t, first), covariance.Of(t, same)
 		if len(more.Beliefs) != len(first.Beliefs)+3 || more.N != 51 {
 			t.Errorf("%d beliefs, %d rows", len(more.Beliefs), more.N)
 		}
