@@ -137,6 +137,22 @@ func (d *Dict) NumberColumn(id uint32) string {
 	return ""
 }
 
+// Groups numbers the groups of the columns: features named `group=value` share the group before
+// '=', others form their own; the intercept has group -1. names are in the order of the first
+// column.
+func (p *Problem) Groups() (group []int, names []string) {
+	return p.group(func(j int) (string, bool) {
+		name := p.Name(j)
+		if name == Intercept {
+			return "", false
+		}
+		if before, _, ok := strings.Cut(name, "="); ok {
+			name = Or(p.dict.LevelColumn(p.cols[j]), before)
+		}
+		return name, true
+	})
+}
+
 // LevelGroups numbers the columns of levels that the features of p belong to, in order of the first
 // one; -1 for other features. A feature that belongs to no column known to the dictionary belongs
 // to the text before '=' in its name.
@@ -174,6 +190,8 @@ func (p *Problem) VarianceGroups() (group []int, names []string) {
 	})
 }
 
+// group numbers the groups of the columns by their names, in order of the first column; -1 where of
+// returns false.
 func (p *Problem) group(of func(j int) (string, bool)) (group []int, names []string) {
 	group = make([]int, p.P)
 	seen := map[string]int{}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
@@ -374,34 +373,6 @@ func (p *Problem) Place(w []float64, at []Belief) error {
 		}
 	}
 	return nil
-}
-
-// Groups numbers the groups of the columns: features named `group=value` share the group before
-// '=', others form their own; the intercept has group -1. names are in the order of the first
-// column.
-func (p *Problem) Groups() (group []int, names []string) {
-	group = make([]int, p.P)
-	seen := map[string]int{}
-	for j := range group {
-		name := p.Name(j)
-		if name == Intercept {
-			group[j] = -1
-			continue
-		}
-		if k := strings.IndexByte(name, '='); k >= 0 {
-			if name = name[:k]; p.dict.LevelColumn(p.cols[j]) != "" {
-				name = p.dict.LevelColumn(p.cols[j])
-			}
-		}
-		g, ok := seen[name]
-		if !ok {
-			g = len(names)
-			seen[name] = g
-			names = append(names, name)
-		}
-		group[j] = g
-	}
-	return group, names
 }
 
 // Batch returns the rows as a batch that shares p's memory; features are columns.
