@@ -21,8 +21,7 @@ func (p *Problem) BaseNote(f *Fit) string {
 	if err != nil {
 		return ""
 	}
-	eta := memory.Floats(p.N)
-	p.Predictor(eta, p.meansOf(f))
+	eta := p.predictorsAt(f)
 	b := p.Batch()
 	return lik.BesideMean(l, p.N, p.constant, func(i int) (lik.Obs, float64) {
 		p.Stop.Row(i)

@@ -33,8 +33,7 @@ func (p *Problem) Outlying(f *Fit) string {
 	if !ok {
 		return ""
 	}
-	eta, v := memory.Floats(p.N), memory.Floats(p.N)
-	p.Predictor(eta, p.meansOf(f))
+	eta, v := p.predictorsAt(f), memory.Floats(p.N)
 	b := p.Batch()
 	var rows, weight, squares, mean, most float64
 	for i := range p.N {

@@ -28,8 +28,7 @@ func (p *Problem) Overdispersion(f *Fit) string {
 	if add == nil {
 		return ""
 	}
-	eta := memory.Floats(p.N)
-	p.Predictor(eta, p.meansOf(f))
+	eta := p.predictorsAt(f)
 	b := p.Batch()
 	var sum lik.Pearson
 	for i := range p.N {

@@ -187,6 +187,14 @@ func (p *Problem) meansOf(f *Fit) []float64 {
 	return w
 }
 
+// predictorsAt returns the linear predictors of the rows, including offsets, at the mean weights of
+// f, a fit of p.
+func (p *Problem) predictorsAt(f *Fit) []float64 {
+	eta := memory.Floats(p.N)
+	p.Predictor(eta, p.meansOf(f))
+	return eta
+}
+
 // setPosterior sets the beliefs and the covariance of f to a posterior over the columns.
 func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	f.Beliefs = make([]Belief, len(p.order))

@@ -56,8 +56,7 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 	if err != nil {
 		return ""
 	}
-	eta := memory.Floats(p.N)
-	p.Predictor(eta, p.meansOf(f))
+	eta := p.predictorsAt(f)
 	b := p.Batch()
 	var neighbours lik.Dependence
 	var middle lik.Middle
