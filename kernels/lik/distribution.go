@@ -78,6 +78,19 @@ type Sums struct {
 	Centred, Square float64 // of y - c and its square, c any number
 }
 
+// add adds a row, relative to origin; k is the likelihood if it is a Keeper, else nil.
+func (s *Sums) add(o Obs, origin float64, k Keeper) {
+	d := o.Y - origin
+	s.Weight += o.Weight
+	s.Y += o.Weight * o.Y
+	s.Trials += o.Weight * o.Trials
+	s.Centred += o.Weight * d
+	s.Square += o.Weight * d * d
+	if k != nil {
+		s.Known += o.Weight * k.Known(o)
+	}
+}
+
 // Summing adds up the Sums of rows that come one by one, in parts.
 type Summing struct {
 	Sums
@@ -101,15 +114,8 @@ func (s *Summing) Add(o Obs) {
 	if s.Weight == 0 {
 		s.origin = o.Y
 	}
-	d := o.Y - s.origin
-	s.Weight += o.Weight
-	s.Y += o.Weight * o.Y
-	s.Trials += o.Weight * o.Trials
-	s.Centred += o.Weight * d
-	s.Square += o.Weight * d * d
-	if k, ok := s.by.(Keeper); ok {
-		s.Known += o.Weight * k.Known(o)
-	}
+	k, _ := s.by.(Keeper)
+	s.add(o, s.origin, k)
 }
 
 // Merge adds the rows of o, which may be nil.

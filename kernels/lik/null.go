@@ -33,15 +33,7 @@ func NullLogLik(l Likelihood, rows []Obs) (logp float64, ok bool) {
 func sumsOf(c Constant, rows []Obs) (s Sums) {
 	k, _ := c.(Keeper)
 	for _, o := range rows {
-		d := o.Y - rows[0].Y
-		s.Weight += o.Weight
-		s.Y += o.Weight * o.Y
-		s.Trials += o.Weight * o.Trials
-		s.Centred += o.Weight * d
-		s.Square += o.Weight * d * d
-		if k != nil {
-			s.Known += o.Weight * k.Known(o)
-		}
+		s.add(o, rows[0].Y, k)
 	}
 	return s
 }
