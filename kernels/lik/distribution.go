@@ -70,6 +70,40 @@ func steps(y float64, cdf func(k float64) float64) (below, upTo float64) {
 	return below, max(below, upTo)
 }
 
+// normalMean is the mean of f(u), u ~ N(m, sd²), by the trapezoid rule.
+func normalMean(m, sd float64, f func(u float64) float64) float64 {
+	var mass, sum float64
+	for i := -17; i <= 17; i++ {
+		x := 0.5 * float64(i)
+		w := math.Exp(-0.5 * x * x)
+		mass += w
+		sum += w * f(m+sd*x)
+	}
+	return sum / mass
+}
+
+// meanAboutMode is the mean of f(d) by the trapezoid rule with step h. logp is the log density of d
+// relative to that at its mode, which is 0.
+func meanAboutMode(h float64, logp, f func(d float64) float64) float64 {
+	var mass, sum float64
+	for _, step := range [2]float64{h, -h} {
+		for i := 0; ; i++ {
+			d := step * float64(i)
+			l := logp(d)
+			if l < -dropTrapezoid {
+				break
+			}
+			w := math.Exp(l)
+			if i == 0 { // on both sides
+				w = 0.5
+			}
+			mass += w
+			sum += w * f(d)
+		}
+	}
+	return sum / mass
+}
+
 // Sums are the sums over rows that Constant needs: of their weights, and of weights times what
 // the likelihood needs of each row.
 type Sums struct {

@@ -203,32 +203,13 @@ func (l negbinomial) cdf(k, m, v float64) float64 {
 		if v == 0 {
 			return given(m)
 		}
-		var mass, sum float64
-		for i := -17; i <= 17; i++ {
-			x := 0.5 * float64(i)
-			w := math.Exp(-0.5 * x * x)
-			mass += w
-			sum += w * given(m+sd*x)
-		}
-		return sum / mass
+		return normalMean(m, sd, given)
 	}
 	centre, h := math.Log(a/b), 0.5*tau/(1+0.5*tau)
 	sh := newLogitShape(centre, a+b)
-	var mass, sum float64
-	for _, step := range [2]float64{h, -h} {
-		for i := 0; ; i++ {
-			d := step * float64(i)
-			f, _, _ := sh.at(d)
-			if f < -dropTrapezoid {
-				break
-			}
-			w := math.Exp(f)
-			if i == 0 {
-				w = 0.5
-			}
-			mass += w
-			sum += w * special.Phi((centre+d-m)/sd)
-		}
+	density := func(d float64) float64 {
+		f, _, _ := sh.at(d)
+		return f
 	}
-	return sum / mass
+	return meanAboutMode(h, density, func(d float64) float64 { return special.Phi((centre + d - m) / sd) })
 }

@@ -341,31 +341,15 @@ func poissonLognormalCDF(k, m, v float64) float64 {
 	if v == 0 {
 		return mathext.GammaIncRegComp(shape, math.Exp(m))
 	}
-	var mass, sum float64
 	if sd < tau {
-		for i := -17; i <= 17; i++ {
-			x := 0.5 * float64(i)
-			w := math.Exp(-0.5 * x * x)
-			mass += w
-			sum += w * mathext.GammaIncRegComp(shape, math.Exp(m+sd*x))
-		}
-		return sum / mass
+		return normalMean(m, sd, func(s float64) float64 { return mathext.GammaIncRegComp(shape, math.Exp(s)) })
 	}
 	centre, h := math.Log(shape), 0.5*tau/(1+0.5*tau)
-	for _, step := range [2]float64{h, -h} {
-		for i := 0; ; i++ {
-			d := step * float64(i)
-			f := -shape * special.Expm1Gap(d)
-			if f < -dropTrapezoid {
-				break
-			}
-			w := math.Exp(f)
-			if i == 0 {
-				w = 0.5
-			}
-			mass += w
-			sum += w * special.Phi((centre+d-m)/sd)
-		}
-	}
-	return sum / mass
+	return meanAboutMode(h, logGamma(shape), func(d float64) float64 { return special.Phi((centre + d - m) / sd) })
+}
+
+// logGamma returns the log density of log G, G a Gamma variable of a shape, by its distance from the
+// mode and relative to the density there.
+func logGamma(shape float64) func(d float64) float64 {
+	return func(d float64) float64 { return -shape * special.Expm1Gap(d) }
 }

@@ -252,21 +252,5 @@ func (l studentT) above(x, v float64) float64 {
 	shape := 0.5 * l.dof
 	tau := 1 / math.Sqrt(shape)
 	h := 0.4 * tau / (1 + 0.5*tau)
-	var mass, sum float64
-	for _, step := range [2]float64{h, -h} {
-		for i := 0; ; i++ {
-			d := step * float64(i)
-			f := -shape * special.Expm1Gap(d)
-			if f < -dropTrapezoid {
-				break
-			}
-			p := math.Exp(f)
-			if i == 0 {
-				p = 0.5
-			}
-			mass += p
-			sum += p * special.Phi(-x/math.Sqrt(v+l.dispersion*math.Exp(-d)))
-		}
-	}
-	return sum / mass
+	return meanAboutMode(h, logGamma(shape), func(d float64) float64 { return special.Phi(-x / math.Sqrt(v+l.dispersion*math.Exp(-d))) })
 }
