@@ -329,11 +329,7 @@ func (x *nearest) average(h, w *dense.Matrix) {
 			column(c, w, at)
 			at++
 			s.Gram(block, c)
-			for i := range s.p {
-				s.Stop.Check()
-				copy(h.Row(a*s.p + i)[b*s.p:(b+1)*s.p], block.Row(i))
-				copy(h.Row(b*s.p + i)[a*s.p:(a+1)*s.p], block.Row(i))
-			}
+			s.setBlocks(h, a, b, block)
 		}
 	}
 }

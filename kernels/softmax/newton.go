@@ -323,12 +323,18 @@ func (s *search) hessian(h *dense.Matrix) {
 				}
 			}
 			s.Gram(block, c)
-			for i := range s.p {
-				s.Stop.Check()
-				copy(h.Row(a*s.p + i)[b*s.p:(b+1)*s.p], block.Row(i))
-				copy(h.Row(b*s.p + i)[a*s.p:(a+1)*s.p], block.Row(i))
-			}
+			s.setBlocks(h, a, b, block)
 		}
+	}
+}
+
+// setBlocks sets the blocks of h for the classes a and b, on both sides of its diagonal, to block,
+// which is symmetric.
+func (s *search) setBlocks(h *dense.Matrix, a, b int, block *dense.Matrix) {
+	for i := range s.p {
+		s.Stop.Check()
+		copy(h.Row(a*s.p + i)[b*s.p:(b+1)*s.p], block.Row(i))
+		copy(h.Row(b*s.p + i)[a*s.p:(a+1)*s.p], block.Row(i))
 	}
 }
 
