@@ -135,27 +135,28 @@ func Visit(n, p int, rows func(part, lo, hi int, buf []float64)) {
 // GramT sets dst = X diag(w) Xᵀ, both triangles. X is n x p, dst n x n; w has length p, or is nil
 // for ones. dst must not overlap X.
 func GramT(dst, x *Matrix, w []float64) {
-	x.check("x")
-	dst.shape("dst", x.Rows, x.Rows)
-	dst.adopt(x)
-	if w != nil {
-		length("w", w, x.Cols)
-	}
-	p := product{m: x.Rows, n: x.Rows, k: x.Cols, a: *x, b: *x, tb: true, w: w, alpha: 1, dst: *dst, lower: true, both: true}
+	p := gramT(dst, x, w)
+	p.both = true
 	p.run()
 }
 
 // GramTAlone is GramT for the lower triangle of dst only, on the calling goroutine, with the same
 // bits: for callers that already use all processors.
 func GramTAlone(dst, x *Matrix, w []float64) {
+	p := gramT(dst, x, w)
+	p.alone = true
+	p.run()
+}
+
+// gramT is the lower triangle of dst = X diag(w) Xᵀ, to be computed.
+func gramT(dst, x *Matrix, w []float64) product {
 	x.check("x")
 	dst.shape("dst", x.Rows, x.Rows)
 	dst.adopt(x)
 	if w != nil {
 		length("w", w, x.Cols)
 	}
-	p := product{m: x.Rows, n: x.Rows, k: x.Cols, a: *x, b: *x, tb: true, w: w, alpha: 1, dst: *dst, lower: true, alone: true}
-	p.run()
+	return product{m: x.Rows, n: x.Rows, k: x.Cols, a: *x, b: *x, tb: true, w: w, alpha: 1, dst: *dst, lower: true}
 }
 
 // Syrk sets the lower triangle of dst = alpha A Aᵀ + beta dst; the part above the diagonal is
