@@ -417,7 +417,7 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 		}
 	}
 	if !sorted {
-		sortEntries(cols, vals)
+		design.SortEntries(cols, vals)
 	}
 	return shift, nil
 }
@@ -444,34 +444,4 @@ func (l *layout) fill(fs []uint32, xs []float64) []float64 {
 		}
 	}
 	return out
-}
-
-// sortEntries sorts a row's columns; no column occurs twice.
-func sortEntries(cols []uint32, vals []float64) {
-	if len(cols) <= 32 {
-		for k := 1; k < len(cols); k++ {
-			c, v := cols[k], vals[k]
-			j := k
-			for ; j > 0 && cols[j-1] > c; j-- {
-				cols[j], vals[j] = cols[j-1], vals[j-1]
-			}
-			cols[j], vals[j] = c, v
-		}
-		return
-	}
-	sort.Sort(byColumn{cols, vals})
-}
-
-type byColumn struct {
-	cols []uint32
-	vals []float64
-}
-
-func (s byColumn) Len() int { return len(s.cols) }
-
-func (s byColumn) Less(i, j int) bool { return s.cols[i] < s.cols[j] }
-
-func (s byColumn) Swap(i, j int) {
-	s.cols[i], s.cols[j] = s.cols[j], s.cols[i]
-	s.vals[i], s.vals[j] = s.vals[j], s.vals[i]
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
@@ -88,7 +87,7 @@ func newTied(p *kernels.Problem, ties []kernels.Tie) *tied {
 				q.Col, q.Val = append(q.Col, uint32(j)), append(q.Val, x)
 			}
 		}
-		sort.Sort(entries{q.Col[lo:], q.Val[lo:]})
+		design.SortEntries(q.Col[lo:], q.Val[lo:])
 		for _, o := range touched {
 			for _, j := range ties[o.tie].Levels[o.level] {
 				e, _ := slices.BinarySearch(q.Col[lo:], uint32(j))
@@ -107,18 +106,6 @@ func newTied(p *kernels.Problem, ties []kernels.Tie) *tied {
 	}
 	t.problem = &q
 	return t
-}
-
-type entries struct {
-	col []uint32
-	val []float64
-}
-
-func (s entries) Len() int           { return len(s.col) }
-func (s entries) Less(i, j int) bool { return s.col[i] < s.col[j] }
-func (s entries) Swap(i, j int) {
-	s.col[i], s.col[j] = s.col[j], s.col[i]
-	s.val[i], s.val[j] = s.val[j], s.val[i]
 }
 
 // centre finds T, and replaces the entries x by Tᵀ x. A row of weight w counts as w rows.
