@@ -205,21 +205,9 @@ func checkTrials(src *rows.Source, of ...lik.Likelihood) (err error) {
 	return err
 }
 
-// written is the finalizer of sums: NULL for groups without rows.
+// written is the finalizer of sums.
 func written[T sums[T]](write func(t T, out *capi.Col) error) func([]capi.State, *capi.Col) error {
-	return func(states []capi.State, out *capi.Col) error {
-		for _, st := range states {
-			s, _ := st.(*sumState[T])
-			if s == nil {
-				out.Null()
-				continue
-			}
-			if err := write(s.of, out); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return eachGroup(func(s *sumState[T], out *capi.Col) error { return write(s.of, out) })
 }
 
 var looFields = []capi.Field{fld("n", capi.TBigInt), fld("elpd_loo", capi.TDouble), fld("se_elpd_loo", capi.TDouble), fld("p_loo", capi.TDouble), fld("looic", capi.TDouble),

@@ -102,18 +102,11 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 	})
 }
 
-func finalizeMerge(states []capi.State, out *capi.Col) error {
-	for _, st := range states {
-		s, _ := st.(*mergeState)
-		if s == nil {
-			out.Null()
-			continue
-		}
-		f, each, err := s.Fit(running(), adf.MergeArrowheads)
-		if err != nil {
-			return err
-		}
-		appendFit(out, f, each)
+func writeMerge(s *mergeState, out *capi.Col) error {
+	f, each, err := s.Fit(running(), adf.MergeArrowheads)
+	if err != nil {
+		return err
 	}
+	appendFit(out, f, each)
 	return nil
 }

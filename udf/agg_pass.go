@@ -77,19 +77,12 @@ func updatePasses(args []capi.Vec, slots capi.Slots) error {
 	})
 }
 
-func finalizePasses(states []capi.State, out *capi.Col) error {
-	for _, st := range states {
-		s, _ := st.(*passState)
-		if s == nil {
-			out.Null()
-			continue
-		}
-		b, err := partBytes(s.Part)
-		if err != nil {
-			return err
-		}
-		out.Bytes(b)
+func writePasses(s *passState, out *capi.Col) error {
+	b, err := partBytes(s.Part)
+	if err != nil {
+		return err
 	}
+	out.Bytes(b)
 	return nil
 }
 

@@ -107,18 +107,9 @@ func weightsOf(v *capi.Vec) func(i int) (w float64, ok bool, err error) {
 	}
 }
 
-// finalizeMetric writes the metrics of groups; those without rows are NULL.
+// finalizeMetric is the finalizer of metrics.
 func finalizeMetric(write func(m metric.Metric, out *capi.Col) error) func([]capi.State, *capi.Col) error {
-	return func(states []capi.State, out *capi.Col) error {
-		for _, st := range states {
-			if st == nil {
-				out.Null()
-			} else if err := write(st.(metricState).Metric, out); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return eachGroup(func(s metricState, out *capi.Col) error { return write(s.Metric, out) })
 }
 
 var calibrationType = capi.ListOf(capi.StructOf(fld("bin", capi.TInteger), fld("lower", capi.TDouble), fld("upper", capi.TDouble),

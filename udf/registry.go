@@ -68,6 +68,20 @@ func aggregate(name, sig, doc, example string, options []string, arity []int, re
 			Args:     argNames.FindAllString(sig, -1), RowFields: option.RowFields()}}
 }
 
+// eachGroup is the finalizer that writes the states of groups; those without rows are NULL.
+func eachGroup[S capi.State](write func(s S, out *capi.Col) error) func([]capi.State, *capi.Col) error {
+	return func(states []capi.State, out *capi.Col) error {
+		for _, s := range states {
+			if s == nil {
+				out.Null()
+			} else if err := write(s.(S), out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 func scalar(name, sig, doc, example string, options []string, arity []int, result *capi.Type, volatile bool,
 	call func([]capi.Vec, int, *capi.Col) error) entry {
 	return entry{Function: Function{name, "scalar", name + sig, doc, example, options, typeName(result)},
@@ -146,11 +160,11 @@ func mergers() []entry {
 		aggregate("bglm_merge", "(fit [, prior])",
 			"Multiplies posteriors that were fitted to different parts of the rows, and counts their common prior once: Λ = ΣΛk - (K-1)Λ0. The common prior is the default prior of the fits, or the FIT given as the second argument if all parts started from that. Prior variances of columns of levels (option prior_variance) are taken from the parts and must be the same in all of them. Parts with priors of single features (option priors), or with a prior variance of a column of numbers, need a second argument that has these priors, such as bglm_from_beliefs(list, options) of their list. Without it the call is an error, because the priors would count in every part.",
 			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
-			nil, []int{1, 2}, fitType, updateMerge, finalizeMerge),
+			nil, []int{1, 2}, fitType, updateMerge, eachGroup(writeMerge)),
 		aggregate("bglm_newton_merge", "(state)",
 			"Adds up the states of passes over parts of the rows, which bglm_newton_state made with the same options and columns. The result equals that of one pass over all rows, to rounding, whatever the parts and their order. NULLs are ignored.",
 			"SELECT octet_length(bglm_newton_merge(s)) > 0 FROM (SELECT bglm_newton_state(late, {origin: origin}) AS s "+tenRows+" GROUP BY i % 2);",
-			nil, []int{1}, capi.TBlob, updatePasses, finalizePasses),
+			nil, []int{1}, capi.TBlob, updatePasses, eachGroup(writePasses)),
 	}
 }
 
