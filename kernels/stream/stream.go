@@ -562,24 +562,12 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			return s.improperError(o, r)
 		}
 	}
-	if p.answers.growing && o.Weight > 0 && s.told < kernels.VagueRows {
-		if s.told > 0 && s.bank[0].room(&one).v > kernels.Vague*kernels.Vague {
-			s.vague++
-		} else {
-			s.vague /= 2 // as good as none after a few rows, but not after a single one by chance
-		}
-	}
-	if s.responses != nil || o.Weight > 0 && s.told >= p.begins {
-		s.summarise(b.Obs(i), o, s.bank[0].room(&one))
-	} else if o.Weight > 0 {
-		s.early |= endOf(b.Obs(i))
-	}
+	s.observe(b.Obs(i), o, s.bank[0].room(&one))
 	if o.Weight > 0 {
 		s.follow(given, numbers, &s.bank[0].room(&one).t)
-	}
-	if s.n++; o.Weight > 0 {
 		s.told++
 	}
+	s.n++
 	if cut {
 		s.cut++
 	}
@@ -621,6 +609,24 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		return s.extend()
 	}
 	return nil
+}
+
+// observe notes how a row was predicted, before it is learnt: a response y, which is o in its unit. r
+// is its update of the first member.
+func (s *State) observe(y, o lik.Obs, r *met) {
+	p := s.plan
+	if p.answers.growing && o.Weight > 0 && s.told < kernels.VagueRows {
+		if s.told > 0 && r.v > kernels.Vague*kernels.Vague {
+			s.vague++
+		} else {
+			s.vague /= 2 // as good as none after a few rows, but not after a single one by chance
+		}
+	}
+	if s.responses != nil || o.Weight > 0 && s.told >= p.begins {
+		s.summarise(y, o, r)
+	} else if o.Weight > 0 {
+		s.early |= endOf(y)
+	}
 }
 
 // inUnit is a row in the unit of the responses, with its rule, its shift and the log of the unit.
