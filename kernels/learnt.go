@@ -275,9 +275,14 @@ func (f *Fit) scaleLevels(unit float64) {
 	if !f.KeepsLevels() || unit == 1 {
 		return
 	}
+	f.scaleLearnt(unit, func(name string) bool { return strings.HasPrefix(name, levelsPrefix) })
+}
+
+// scaleLearnt multiplies what f has learnt under certain names by unit.
+func (f *Fit) scaleLearnt(unit float64, of func(name string) bool) {
 	f.Learnt = slices.Clone(f.Learnt)
 	for k := range f.Learnt {
-		if l := &f.Learnt[k]; strings.HasPrefix(l.Name, levelsPrefix) {
+		if l := &f.Learnt[k]; of(l.Name) {
 			l.Mean, l.SD = l.Mean*unit, l.SD*unit
 		}
 	}
@@ -388,22 +393,13 @@ func (f *Fit) LearnShapeBy(mode, information float64) {
 // LearntOf returns mean and standard deviation of a parameter that f learnt; false if it does not
 // know both.
 func (f *Fit) LearntOf(name string) (mean, sd float64, ok bool) {
-	for _, l := range f.Learnt {
-		if l.Name == name {
-			return l.Mean, l.SD, l.Mean > 0 && l.SD > 0
-		}
-	}
-	return 0, 0, false
+	mean, sd, ok = f.Kept(name)
+	return mean, sd, ok && mean > 0 && sd > 0
 }
 
 // rescaleLearnt converts f to responses multiplied by unit.
 func (f *Fit) rescaleLearnt(unit float64) {
-	f.Learnt = slices.Clone(f.Learnt)
-	for k := range f.Learnt {
-		if l := &f.Learnt[k]; l.Name == LearntDeviation {
-			l.Mean, l.SD = l.Mean*unit, l.SD*unit
-		}
-	}
+	f.scaleLearnt(unit, func(name string) bool { return name == LearntDeviation })
 }
 
 // ValidateLearnt returns an error for a parameter that occurs twice or has invalid numbers. Unknown
