@@ -95,12 +95,7 @@ func (p *Plan) newLearner() (*learner, error) {
 
 // bound returns l with the rule bound to it.
 func (p *Plan) bound(l lik.Learner) *learner {
-	own := *p.Model
-	own.Lik = l
-	up, err := p.rule.Bind(&own)
-	if err != nil { // the same options bound before
-		panic(err)
-	}
+	up := p.ruleFor(l)
 	_, is := up.(exact)
 	return &learner{l, up, is}
 }

@@ -283,14 +283,19 @@ func (s *State) rows() {
 
 // learning returns a copy of l, bound to the rule.
 func (p *Plan) learning(l *lik.Learning) *learning {
-	own := *p.Model
 	l = l.Clone()
+	return &learning{Learning: l, up: p.ruleFor(l)}
+}
+
+// ruleFor returns the rule bound to l.
+func (p *Plan) ruleFor(l lik.Likelihood) Update {
+	own := *p.Model
 	own.Lik = l
 	up, err := p.rule.Bind(&own)
 	if err != nil { // the same options bound before
 		panic(err)
 	}
-	return &learning{Learning: l, up: up}
+	return up
 }
 
 // cloneLearning returns an independent copy of l.
