@@ -294,10 +294,7 @@ func (t *tied) params() (at []int) {
 // covariance returns Ω at the present θ, row by row.
 func (s *tie) covariance() []float64 {
 	q := len(s.Names)
-	a := slices.Clone(s.root) // T S C
-	for m := 1; m < q; m++ {
-		dense.Axpy(-s.center[m], s.root[m*q:(m+1)*q], a[:q])
-	}
+	a := s.timesT(s.root) // T S C
 	out := make([]float64, q*q)
 	for i := range q {
 		for j := range q {
@@ -380,11 +377,14 @@ func (t *tied) deviations(spreads [2][]float64, mean, sd []float64) {
 }
 
 // matrix returns T U: w = T U v.
-func (s *tie) matrix() []float64 {
+func (s *tie) matrix() []float64 { return s.timesT(s.u) }
+
+// timesT returns T r, row by row like r.
+func (s *tie) timesT(r []float64) []float64 {
 	q := len(s.Names)
-	a := slices.Clone(s.u)
+	a := slices.Clone(r)
 	for m := 1; m < q; m++ {
-		dense.Axpy(-s.center[m], s.u[m*q:(m+1)*q], a[:q])
+		dense.Axpy(-s.center[m], r[m*q:(m+1)*q], a[:q])
 	}
 	return a
 }
