@@ -48,10 +48,14 @@ func (e *engine) fullAt(w []float64) (*belief, error) {
 			return nil, err
 		}
 	}
-	bl := &belief{logDet: dense.LogDet(b)}
-	bl.post = gauss.NewFull(w, mode.PosteriorRoot(e.root, b))
-	bl.root = bl.post.L
-	return bl, nil
+	return fullBelief(w, e.root, b), nil
+}
+
+// fullBelief is the Gaussian about w whose precision was whitened by the prior's root (mode.Whiten)
+// and factorised to b.
+func fullBelief(w []float64, root *gauss.Root, b *dense.Matrix) *belief {
+	post := gauss.NewFull(w, mode.PosteriorRoot(root, b))
+	return &belief{post: post, logDet: dense.LogDet(b), root: post.L}
 }
 
 func (e *engine) diagonalAt(w []float64) (bl *belief, err error) {

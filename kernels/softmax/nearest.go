@@ -2,6 +2,7 @@ package softmax
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
@@ -246,10 +247,7 @@ func (x *nearest) belief(w []float64) (*belief, error) {
 	if err := mode.Factor(b); err != nil {
 		return nil, err
 	}
-	bl := &belief{logDet: dense.LogDet(b)}
-	bl.post = gauss.NewFull(append([]float64(nil), w...), mode.PosteriorRoot(x.root, b))
-	bl.root = bl.post.L
-	return bl, nil
+	return fullBelief(slices.Clone(w), x.root, b), nil
 }
 
 // evaluate computes the averages over the rows' predictors and the bound.
