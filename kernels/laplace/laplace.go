@@ -697,7 +697,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 			return nil, err
 		}
 	}
-	notes := []string{status, ev.note, learnt}
+	notes := []string{ev.note, learnt}
 	notes = append(notes, e.lowNotes()...)
 	if ev.floored {
 		notes = append(notes, flooredNote)
@@ -713,12 +713,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	}
 	f := e.x.Fit("laplace", post, ev.log)
 	f.SetLikelihood(e.lik)
-	f.Iterations = iterations
-	f.Converged = status == ""
-	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" || s == "ok" })
-	if len(notes) > 0 {
-		f.Status = strings.Join(notes, "; ")
-	}
+	mode.Conclude(f, iterations, status, notes)
 	if err := e.x.CheckEvidence(f); err != nil {
 		return nil, err
 	}

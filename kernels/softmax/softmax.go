@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -287,7 +286,7 @@ func (e *engine) climbTo(w []float64) (*evidence, error) {
 }
 
 func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
-	notes := []string{status, ev.note, learnt}
+	notes := []string{ev.note, learnt}
 	if (e.hessian == "rest" || e.hessian == "lowrank") && e.x.LearnsPrior() && !e.learnt {
 		notes = append(notes, mode.Kept(e.x.Prior.Variance))
 	}
@@ -304,12 +303,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 		notes = append(notes, fmt.Sprintf("all responses have the class %q: there is nothing to tell apart", names[0]))
 	}
 	f := e.classes.Fit("softmax", ev.post, ev.log)
-	f.Iterations = iterations
-	f.Converged = status == ""
-	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" || s == "ok" })
-	if len(notes) > 0 {
-		f.Status = strings.Join(notes, "; ")
-	}
+	mode.Conclude(f, iterations, status, notes)
 	if err := e.classes.CheckEvidence(f); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package mode
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/special"
@@ -166,4 +168,15 @@ func (n *Newton) step(h Hill, slope float64) bool {
 		}
 	}
 	return h.Go(t)
+}
+
+// Conclude records in f how its search ended: after how many iterations, with which status, empty if
+// it converged, and those notes that say something.
+func Conclude(f *kernels.Fit, iterations int, status string, notes []string) {
+	f.Iterations = iterations
+	f.Converged = status == ""
+	said := slices.DeleteFunc(append([]string{status}, notes...), func(s string) bool { return s == "" || s == "ok" })
+	if len(said) > 0 {
+		f.Status = strings.Join(said, "; ")
+	}
 }
