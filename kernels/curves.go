@@ -56,10 +56,10 @@ func (c *curves) note(of string, kinds int, independent float64) (most float64, 
 	if pairs {
 		tests += tests * (tests - 1) / 2
 	}
-	tests *= kinds
+	test := lik.ShareTest{Freedom: freedom, Tests: tests * kinds}
 	for k := range columns {
 		x := &columns[k]
-		if share := x.curve.Clear(freedom, tests); share > most {
+		if share := x.curve.Clear(test); share > most {
 			most, note = share, lik.CurveNote(of, x.name, share)
 		}
 	}
@@ -74,7 +74,7 @@ func (c *curves) note(of string, kinds int, independent float64) (most float64, 
 			for i, r := range c.residual {
 				cross.Add(a.cell[i], b.cell[i], r)
 			}
-			if share := cross.Clear(&c.spread, freedom, tests); share > most {
+			if share := cross.Clear(&c.spread, test); share > most {
 				most, note = share, lik.CrossNote(of, a.name, b.name, share)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // sampleRows is the number of rows of a sample: enough to show what concerns many.
-const sampleRows = 512
+const sampleRows = 2048
 
 // sample is one row at random out of each of up to sampleRows stretches of rows.
 type sample struct {
@@ -45,7 +45,8 @@ func (s *sample) has(i int) bool {
 // vary otherwise than gaussian with a learnt dispersion (lik.Middle) or counts of a learnt shape
 // (lik.Quarters), and on columns that they follow otherwise than f does (curves); "" if there is
 // none. lines is false if another note says why numbers have no line, which curves and quarters rest
-// on: codes among them (CodeNote), or some far from the others (Overshoot).
+// on: codes among them (CodeNote), some far from the others (Overshoot), or a prior that holds their
+// weights back (PriorNote).
 //
 // Cost: O(non-zeros).
 func (p *Problem) Residuals(f *Fit, lines bool) string {

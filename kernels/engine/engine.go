@@ -604,18 +604,19 @@ func noting(ctx context.Context, say func(s *stop.Stop)) (err error) {
 // sayOfRows adds the notes on the rows of f, the problem of r.
 func sayOfRows(s *stop.Stop, r *kernels.Rows, p *kernels.Problem, f *kernels.Fit) {
 	p = p.Under(s)
-	codes, far := r.CodeNote(s, f), ""
+	codes, far, prior := r.CodeNote(s, f), "", ""
+	// Neither a low rank nor draws show what the rows say of each weight.
+	if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {
+		prior = f.PriorNote(p.Model)
+	}
 	overshoot := func(f *kernels.Fit) string { far = p.Overshoot(f); return far }
-	residuals := func(f *kernels.Fit) string { return p.Residuals(f, codes == "" && far == "") }
+	residuals := func(f *kernels.Fit) string { return p.Residuals(f, codes == "" && far == "" && prior == "") }
 	for _, note := range []func(*kernels.Fit) string{p.Separation, p.ConstantNote, p.Overdispersion, p.Averages, p.Outlying, p.Dominated, overshoot, residuals, p.VagueNote, p.BaseNote} {
 		s.Check()
 		f.AddStatus(note(f))
 	}
 	f.AddStatus(codes)
-	// Neither a low rank nor draws show what the rows say of each weight.
-	if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {
-		f.AddStatus(f.PriorNote(p.Model))
-	}
+	f.AddStatus(prior)
 }
 
 // keeping makes the New of a batch engine.

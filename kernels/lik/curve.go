@@ -13,15 +13,29 @@ const (
 	CrossCells = 4
 )
 
-// A note is made if residuals follow a column, or two, for a part curved of their variance, if that is
-// curvedBy of the variance that the likelihood expects, and if it has a probability below curvedClearly
-// among all columns and pairs. Below curveFreedom degrees of freedom there is none.
+// A note is made if residuals follow a column, or two, for a part curved of their variance, which is
+// worth half as many nats a row to predictions, and if that has a probability below curvedClearly among
+// all columns and pairs. Where residuals vary less than usual, as those of separated responses do, the
+// part must be curvedBy of the variance that the likelihood expects. Below curveFreedom degrees of
+// freedom there is none.
 const (
-	curved        = 0.25
+	curved        = 0.04
 	curvedBy      = 0.1
+	usual         = 0.5 // of the variance that the likelihood expects
 	curvedClearly = 1e-6
 	curveFreedom  = 3 * CurveCells
 )
+
+// wayRows is the number of rows in whose residuals a weight that a stream learns is still seen: they
+// follow its column, and then no more.
+const wayRows = 16
+
+// ShareTest is what a share of the residuals' variance is judged by.
+type ShareTest struct {
+	Freedom float64 // degrees of freedom of the residuals
+	Tests   int     // shares among which it is
+	Learnt  int     // numbers whose weights were learnt while the residuals were summed, 0 if before
+}
 
 // Curve sums residuals in cells of a number, to find whether they follow it otherwise than by a line,
 // which is all that a generalized linear model has of a number. It is the F test of a lack of fit in
@@ -66,15 +80,14 @@ func (s *Spread) moments() (n, mean, variance, fourth float64) {
 }
 
 // clear reports whether a share of the variance is large, and a part of it that has d of the residuals'
-// degrees of freedom is more than any of so many tests has by chance. A few large residuals among many small ones, as those of
-// rare events, count as many degrees of freedom as normal ones of the same kurtosis. If all lie within
-// one standard deviation, as those of separated responses do, they only show how sure the prior lets a
-// fit be.
-func (s *Spread) clear(share, part, d, freedom float64, tests int) bool {
+// degrees of freedom is more than any of so many tests has by chance. A few large residuals among many
+// small ones, as those of rare events, count as many degrees of freedom as normal ones of the same
+// kurtosis. If all lie within one standard deviation, they only show how sure the prior lets a fit be.
+func (s *Spread) clear(share, part, d float64, t ShareTest) bool {
 	n, _, variance, fourth := s.moments()
-	freedom = min(freedom, n, 3*n*variance*variance/fourth)
-	return share > curved && share*variance > curvedBy && s.most > 1 && d >= 1 && freedom >= curveFreedom &&
-		mathext.RegIncBeta((freedom-d)/2, d/2, max(0, 1-part))*float64(tests) < curvedClearly
+	freedom := min(t.Freedom, n, 3*n*variance*variance/fourth)
+	return share > curved+wayRows*float64(t.Learnt)/n && (variance > usual || share*variance > curvedBy) && s.most > 1 && d >= 1 && freedom >= curveFreedom &&
+		mathext.RegIncBeta((freedom-d)/2, d/2, max(0, 1-part))*float64(t.Tests) < curvedClearly
 }
 
 // CurveFreedom reports whether residuals with so many degrees of freedom can show a curve.
@@ -122,11 +135,10 @@ func (c *Curve) Share() (share, freedom float64) {
 	return share / (n*variance - slope*(c.xr-n*x*r)), freedom - 2
 }
 
-// Clear returns Share if it is large and clear, in residuals with so much freedom and among so many
-// tests, and otherwise 0.
-func (c *Curve) Clear(freedom float64, tests int) float64 {
+// Clear returns Share if it is large and clear, and otherwise 0.
+func (c *Curve) Clear(t ShareTest) float64 {
 	share, d := c.Share()
-	if !c.spread.clear(share, share, d, freedom, tests) {
+	if !c.spread.clear(share, share, d, t) {
 		return 0
 	}
 	return share
@@ -205,11 +217,11 @@ func (c *Cross) Share(s *Spread) (share, interaction, freedom float64) {
 	return share / (n * variance), interaction / (n * variance), freedom
 }
 
-// Clear returns the share between cells if it is large and the interaction clear, in residuals s with
-// so much freedom and among so many tests, and otherwise 0.
-func (c *Cross) Clear(s *Spread, freedom float64, tests int) float64 {
+// Clear returns the share between cells of the residuals s if it is large and the interaction clear,
+// and otherwise 0.
+func (c *Cross) Clear(s *Spread, t ShareTest) float64 {
 	share, interaction, d := c.Share(s)
-	if !s.clear(share, interaction, d, freedom, tests) {
+	if !s.clear(share, interaction, d, t) {
 		return 0
 	}
 	return share

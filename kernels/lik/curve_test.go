@@ -195,7 +195,7 @@ func TestCurveClear(t *testing.T) {
 		{"within a deviation", draw(200, 0.2, false), 200, false},
 		{"rare events", draw(200, 1, true), 200, false},
 	} {
-		if share := c.curve.Clear(c.freedom, 1); share > 0 != c.want {
+		if share := c.curve.Clear(ShareTest{Freedom: c.freedom, Tests: 1}); share > 0 != c.want {
 			all, d := c.curve.Share()
 			t.Errorf("%s: %v of %v with %v degrees of freedom", c.name, share, all, d)
 		}

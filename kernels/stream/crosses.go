@@ -176,9 +176,9 @@ func (c *crosses) size() int64 {
 	return n
 }
 
-// note is the note on the pair of columns that residuals with so many degrees of freedom follow most
-// together, "" if they clearly follow none.
-func (c *crosses) note(s *State, f *kernels.Fit, freedom float64) (note string) {
+// note is the note on the pair of columns that residuals follow most together, "" if they clearly follow
+// none; test is that of single columns.
+func (c *crosses) note(s *State, f *kernels.Fit, test lik.ShareTest) (note string) {
 	if c == nil {
 		return ""
 	}
@@ -188,10 +188,11 @@ func (c *crosses) note(s *State, f *kernels.Fit, freedom float64) (note string) 
 		}
 		return string(s.dict.Name(x.number))
 	}
-	most, tests := 0.0, len(c.columns)+len(c.pairs)
+	most := 0.0
+	test.Tests = len(c.columns) + len(c.pairs)
 	for k := range c.columns {
 		for l := range k {
-			if share := c.pairs[k*(k-1)/2+l].Clear(&c.spread, freedom, tests); share > most {
+			if share := c.pairs[k*(k-1)/2+l].Clear(&c.spread, test); share > most {
 				if a, b := name(c.columns[l]), name(c.columns[k]); !hasParts(f, a) && !hasParts(f, b) {
 					most, note = share, lik.CrossNote("", a, b, share)
 				}

@@ -75,14 +75,16 @@ func (s *State) curveNote(f *kernels.Fit) (note string) {
 	if s.plan.Drifts || s.responses == nil {
 		return ""
 	}
-	most, freedom := 0.0, float64(s.told)*s.responses.neighbours.Independent()
+	most, test := 0.0, lik.ShareTest{Freedom: float64(s.told) * s.responses.neighbours.Independent(), Learnt: 1}
 	if s.units != nil {
+		test.Tests = len(s.units.cols)
+		test.Learnt += test.Tests
 		for _, k := range s.units.order {
 			c := &s.units.cols[k]
 			if c.curve == nil {
 				continue
 			}
-			if share := c.curve.Clear(freedom, len(s.units.cols)); share > most {
+			if share := c.curve.Clear(test); share > most {
 				if name := string(s.dict.Name(c.id)); !hasParts(f, name) {
 					most, note = share, lik.CurveNote("", name, share)
 				}
@@ -92,7 +94,7 @@ func (s *State) curveNote(f *kernels.Fit) (note string) {
 	if note != "" {
 		return note
 	}
-	return s.responses.crosses.note(s, f, freedom)
+	return s.responses.crosses.note(s, f, test)
 }
 
 // hasParts reports whether a column of f is an interaction.
