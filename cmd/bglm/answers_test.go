@@ -288,6 +288,7 @@ func TestExportSays(t *testing.T) {
 // Groups of any type are shown as DuckDB writes them, and intervals are groups in files of every
 // kind.
 func TestGroupTexts(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	query(t, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x, i, to_days((i % 2)::INT) + to_hours(i % 2) AS iv, DATE '2024-02-03' AS day, 'a6e4119c-9dad-11d1-80b4-00c04fd430c8'::UUID AS id, 1.5::DECIMAL(30, 2) AS dec, TIME '12:30:00' AS tm, [1, 2] AS l FROM range(60) t(i)) TO '"+in("d.parquet")+"'")

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // SQL that is wrong is said with the argument that has it.
@@ -80,6 +82,7 @@ func TestFitChecksLogs(t *testing.T) {
 // Beliefs alone under hash_bits are those of slots, by every door, and what options hardly mean is
 // said.
 func TestSlotsAlone(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	query(t, "COPY (SELECT i, i % 3 = 0 AS y, sin(i) AS x, 'g' || i % 7 AS s FROM range(200) t(i)) TO '"+in("d.parquet")+"'")

@@ -272,6 +272,7 @@ func TestGroupsByExpression(t *testing.T) {
 
 // Columns of groups have names that no statement takes for its own, in every command and file.
 func TestNamesOfGroups(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	query(t, "COPY (SELECT i % 3 > 0 AS y, i * 7 % 5 AS x, i % 3 AS g, i % 3 AS b, i % 3 AS c, i % 3 AS k, i % 3 AS r FROM range(90) t(i)) TO '"+path("d.parquet")+"'")
@@ -357,6 +358,7 @@ func TestBeliefsAlone(t *testing.T) {
 // Beliefs alone predict otherwise than a fit with a covariance, or with factors of predictions,
 // which is said.
 func TestBeliefsApart(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	query(t, "COPY (SELECT i % 7 AS x, 'g' || i % 3 AS g, i % 7 + i % 3 > 4 AS y FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
@@ -379,6 +381,7 @@ func TestBeliefsApart(t *testing.T) {
 // Of a file of beliefs alone the fit says which slots its features are hashed into, and that rows
 // without a value are predicted otherwise.
 func TestBeliefsAloneOfGaps(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	query(t, "COPY (SELECT i % 7 AS x, CASE WHEN i % 5 > 0 THEN i % 4 END AS u, 'g' || i % 3 AS g, i % 7 + i % 3 > 4 AS y FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
@@ -503,6 +506,7 @@ func TestSuggestedCommand(t *testing.T) {
 
 // Leaving rows out takes a fit at its mode: there are no figures of one that was stopped before.
 func TestStoppedFitHasNoScore(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	for _, c := range []struct {
 		method, steps, how string
@@ -647,6 +651,7 @@ func TestFitConcludes(t *testing.T) {
 // Parts merged are one run: to rounding for Gaussian responses with full
 // covariance, where the product of the parts is exact.
 func TestMergeOfParts(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	opts := []string{"--y", "x", "--x", "{ad: ad, hour: hour / 24, g: g}", "-m", "adf", "-o", "family=gaussian", "-o", "covariance=full", "-o", "prior_variance=1", "-q"}
@@ -694,6 +699,7 @@ func TestMergeCountsPriorsOnce(t *testing.T) {
 
 // A value of an option that is no SQL is wrong usage of that option, in all commands.
 func TestValuesOfOptions(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	beliefs := file(t, "b.csv", "feature,mean,variance\n(Intercept),0,1\nad,1,0.5\n")
 	for name, args := range map[string][]string{
@@ -1016,6 +1022,7 @@ func TestCompletion(t *testing.T) {
 
 // --engine arrow accepts what SQL accepts, values of SQL among them, and the help lists it.
 func TestOptionsOfBothEngines(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	small := path("small.parquet")

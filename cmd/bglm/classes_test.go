@@ -130,6 +130,7 @@ func TestEvaluateProcessOfTrials(t *testing.T) {
 
 // The tables about a fit of classes have them by name, and probabilities that add up.
 func TestClassAnswers(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
 	query(t, "COPY (SELECT i, (i * 37 % 100) / 25.0 - 2 AS u, 'k' || i * 13 % 5 AS s, ['red', 'green', 'blue'][1 + (i * 17 % 100 + i % 13 * 5) // 55] AS k FROM range(90) t(i)) TO '"+data+"'")

@@ -160,6 +160,7 @@ func TestDamagedData(t *testing.T) {
 // Faults of the fit that rows are scored with are reported with its file, and errors of several
 // files that DuckDB does not name with the one that fails.
 func TestFaultsAreNamed(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	wide, none, other := path("wide.csv"), path("none.json"), path("other.json")
@@ -205,6 +206,7 @@ func TestFaultsAreNamed(t *testing.T) {
 // Data may have columns by the names that DuckDB's readers give the file and the number of a row: a
 // report reads them, and a fault is named by the file and row where it is.
 func TestColumnsCalledAsReadersDo(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	fit := filepath.Join(dir, "f.parquet")
 	rows := "SELECT (i * 7 % 5 > 2)::INT AS y, i * 37 % 11 / 4.0 AS Filename, i * 29 % 13 / 4.0 AS file_row_number, CASE WHEN i = 41 THEN -1 ELSE 1 END AS w FROM range(60) t(i)"
@@ -326,6 +328,7 @@ func TestKilledPredict(t *testing.T) {
 // --csv-safe: text that a spreadsheet would run gets an apostrophe, in cells and in
 // the header; numbers and other text stay.
 func TestCSVSafe(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, out := filepath.Join(dir, "rows.parquet"), filepath.Join(dir, "out.csv")
 	const rows = `SELECT i % 2 AS y, -i AS n, -i / 2 AS d, (-i)::DECIMAL(5, 1) AS dec, s, s AS "=2+3", [s] AS l, '3 days'::INTERVAL AS iv, s::ENUM('=1+1', '+1', '-z', '@x', E'\t=1', E'\r=1', 'x=1', '') AS e, s::BLOB AS bl
@@ -448,6 +451,7 @@ func TestNoControlCharacters(t *testing.T) {
 
 // Numbers with words for no value among them, in every command that reads a CSV file.
 func TestWordsAmongNumbers(t *testing.T) {
+	kerneltest.Slow(t)
 	text := func(y, a string) string {
 		b := strings.Builder{}
 		b.WriteString("y,a,b\n")

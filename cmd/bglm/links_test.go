@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 var (
@@ -28,6 +30,7 @@ func anchors(text string) map[string]bool {
 // Links between pages of the repository lead to a file, and to a heading where they name
 // one; every page under docs is reached from its index.
 func TestLinks(t *testing.T) {
+	kerneltest.Slow(t)
 	t.Chdir("../..")
 	pages := map[string]string{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

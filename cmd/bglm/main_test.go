@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 type result struct {
@@ -39,6 +41,7 @@ func file(t *testing.T, name, text string) string {
 }
 
 func TestExitCodes(t *testing.T) {
+	kerneltest.Slow(t)
 	bad := file(t, "bad.sql", "SELECT 1;\n\nSELECT\n  nope;\nSELECT 3;\n")
 	noDB := file(t, "text.db", strings.Repeat("this is no database\n", 1000))
 	for _, tc := range []struct {
@@ -187,18 +190,23 @@ func TestVersion(t *testing.T) {
 
 // A job that is ended once its file is there does not say that nothing was written.
 func TestEndedAfterWriting(t *testing.T) {
+	times := 3
+	if testing.Short() {
+		times = 1
+	}
 	dir := t.TempDir()
 	fit := filepath.Join(dir, "fit.parquet")
-	made := []string{"fit", "../../testdata/flights.parquet", "--formula", "delay > 15 ~ origin", "--method", "laplace", "--out"}
+	january := []string{"../../testdata/flights.parquet", "--where", "month(date) = 1", "--out"}
+	made := append([]string{"fit", "--formula", "delay > 15 ~ origin", "--method", "laplace"}, january...)
 	if r := bglm(t, "", append(made, fit, "--quiet")...); r.code != 0 {
 		t.Fatalf("%+v", r)
 	}
 	for name, args := range map[string][]string{
 		"fit.parquet": made,
-		"p.arrow":     {"predict", "../../testdata/flights.parquet", "--beliefs", fit, "--where", "month(date) = 1", "--out"},
+		"p.arrow":     append([]string{"predict", "--beliefs", fit}, january...),
 		"m.parquet":   {"merge", fit, fit, "--out"},
 	} {
-		for range 3 {
+		for range times {
 			ctx, cancel := context.WithCancel(t.Context())
 			out := filepath.Join(t.TempDir(), name)
 			go func() {

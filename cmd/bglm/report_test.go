@@ -617,6 +617,7 @@ func TestReportCountsRows(t *testing.T) {
 
 // The chart of few rows does not promise as many bins as there are of many.
 func TestFewBins(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	query(t, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x FROM range(60) t(i)) TO '"+in("d.csv")+"'")

@@ -33,6 +33,7 @@ func queried(t *testing.T, sql string) float64 {
 // Rows that a fit has learnt are judged by what it would have been without them: of gaussian
 // responses by the fit of all other rows, refitted; else by the cavity of bglm_influence.
 func TestEvaluateLeavesOut(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data := filepath.Join(dir, "d.parquet")
 	fit := filepath.Join(dir, "f.parquet")
@@ -340,6 +341,7 @@ func TestEvaluateStreamCountsMissing(t *testing.T) {
 // The deviation of a column of levels beside slopes is that where their number is 0, and the one
 // about which they are independent is said: of rows about u = 4 it is 3.
 func TestFitTellsOrigin(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")
 	query(t, "COPY (SELECT 'g' || g AS g, u, 3 * sqrt(2) * sin(g * pi() / 20) + 2 * (u - 4) * sqrt(2) * cos(g * pi() / 20) + sin(137.0 * g * u) AS y FROM range(40) a(g), range(9) b(u)) TO '"+data+"'")

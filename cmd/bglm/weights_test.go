@@ -115,6 +115,7 @@ func TestBaseRateOfTrials(t *testing.T) {
 // Successes among trials are judged as so many rows of 0 and 1 are, however they were predicted, and
 // the report compares the log loss of a trial with that of the share of all.
 func TestEvaluateTrials(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, single, fit, html := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "s.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
 	query(t, "COPY (SELECT i, i % 11 / 5.0 - 1 AS u, [1, 3, 40][1 + i % 3] AS n, least(n, hash(i) % 3 + (n * (0.5 + u / 3))::INT)::INT AS k, 1 + i % 2 AS w FROM range(90) t(i)) TO '"+data+"'")
@@ -173,6 +174,7 @@ func TestEvaluateTrials(t *testing.T) {
 // A number of trials or successes that no fit takes is an error that names the row, however the rows
 // are predicted.
 func TestEvaluateBadTrials(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, bad := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "b.parquet")
 	query(t, "COPY (SELECT i * 7 % 5 AS k, 4 + i % 3 AS n, i / 5 AS u FROM range(40) t(i)) TO '"+data+"'")
@@ -255,6 +257,7 @@ func TestWeightsOfOtherRows(t *testing.T) {
 
 // Of classes a row of weight w is w rows for every measure.
 func TestWeightsOfClasses(t *testing.T) {
+	kerneltest.Slow(t)
 	all, once := weighedRows(t)
 	fit := filepath.Join(filepath.Dir(all), "f.parquet")
 	ok(t, "fit", all, "-f", "k ~ x + g", "-m", "softmax", "-q", "--out", fit)

@@ -40,6 +40,7 @@ func levelled(t *testing.T, m *kernels.Model) *stream.State {
 // The slope of the hints is that of the log evidence of fits under variances beside the one in
 // force, by differences. It leaves out by what older rows would have been absorbed otherwise.
 func TestHintSlope(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, sd := range []float64{0, 1, 2} {
 		for rows := 1; rows <= 3; rows++ {
 			const p = 2000
@@ -71,6 +72,7 @@ func TestHintSlope(t *testing.T) {
 // Variances of levels that few rows each have are found, where what was absorbed of these rows has
 // most evidence near the variance that they met: 0.15, 0.29 and 2.4 without the hints.
 func TestHintedVariance(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct{ sd, lo, hi float64 }{{0, 0, 0.12}, {0.3, 0, 0.2}, {1, 0.7, 1.4}, {2, 2.7, 5}} {
 		l := levelsOf(20_000, 5000, c.sd, 4)
 		s := levelled(t, learning(t))

@@ -237,6 +237,7 @@ func TestLearnPriorsMergesUnlearnt(t *testing.T) {
 // Of many weights, most of them leaves, learning goes on where the variances before any row cannot
 // be gone back to for comparison: it stopped after some thousand rows.
 func TestLearnPriorsOfManyLeaves(t *testing.T) {
+	kerneltest.Slow(t)
 	const n = 24576
 	l := spreadOf(n, 2500, 3, 0.2, 9)
 	s := newTiedState(t, learning(t))

@@ -22,6 +22,7 @@ func sidesOf(n, p, nnz int, seed uint64) *lists {
 // variance of its information, but that the intercept's prior is wider than need be. Rows that the
 // weights separate enlarge them.
 func TestSize(t *testing.T) {
+	kerneltest.Slow(t)
 	const runs = 60
 	larger, mean, square := 0, 0.0, 0.0
 	for k := range uint64(runs) {
@@ -62,6 +63,7 @@ func TestSize(t *testing.T) {
 // Weights far larger than the prior before any row get the variance that they have: 2.6 and 3.9
 // where they were not enlarged.
 func TestSizeOfLargeWeights(t *testing.T) {
+	kerneltest.Slow(t)
 	for sd, within := range map[float64][2]float64{2: {3, 5}, 4: {11, 21}} {
 		const runs = 8
 		mean := 0.0

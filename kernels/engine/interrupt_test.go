@@ -272,13 +272,17 @@ var errBefore = errors.New("ended before")
 
 // A cancelled context ends every engine at any moment, and a time limit too.
 func TestInterrupt(t *testing.T) {
+	moments := []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond}
+	if testing.Short() {
+		moments = moments[1:2]
+	}
 	for _, c := range longFits {
 		t.Run(c.name, func(t *testing.T) {
 			fit, err := c.prepare(c.small[0], c.small[1])
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, after := range []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond} {
+			for _, after := range moments {
 				took, _, err := cancelled(fit, after)
 				if errors.Is(err, errBefore) {
 					t.Log(err)

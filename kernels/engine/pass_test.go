@@ -360,6 +360,7 @@ func TestPassErrors(t *testing.T) {
 // family they go for, from nothing and from a sample's fit, with the prior variances of the
 // highest evidence.
 func TestPassesEP(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct{ family, link string }{
 		{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"binomial", "logit"}, {"poisson", "log"}, {"gamma", "log"}, {"gaussian", "identity"},
 	} {

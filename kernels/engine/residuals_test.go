@@ -188,6 +188,7 @@ func TestMiddle(t *testing.T) {
 // TestQuarters: fits that learn the shape of counts say that these have more zeros, beside large ones,
 // than it allows, and nothing of counts that are so, of gamma or of heavy-tailed responses.
 func TestQuarters(t *testing.T) {
+	kerneltest.Slow(t)
 	const quarter = " quarter of what negbinomial expects of them: "
 	for _, method := range []string{"auto", "laplace", "ep", "lowrank"} {
 		for seed := range uint64(4) {

@@ -14,6 +14,7 @@ import (
 // Where the covariance of an elimination is too large to be kept, variances are those that it
 // learns all the same, and the posterior is the low-rank one under them.
 func TestLearnsByElimination(t *testing.T) {
+	kerneltest.Slow(t)
 	m := model(t, "bernoulli", "", lik.Params{})
 	m.NoIntercept = false
 	m.Options = kernels.Options{AutoPrior: true, Integrate: true}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -99,6 +101,7 @@ func tableRows(t *testing.T, m *kernels.Model, seed uint64, groups, rows int, fa
 // Learning never ends below the best of a fine grid over the prior variance, and says
 // that it converged.
 func TestLearningTables(t *testing.T) {
+	kerneltest.Slow(t)
 	tables, points := 60, 80
 	if testing.Short() {
 		tables, points = 5, 25

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
@@ -37,6 +39,7 @@ func hyper(rng *rand.Rand, n int, effect float64) (o data) {
 // variance, the weights under each one by importance sampling. Where the evidence is highest at 0
 // its maximum knows them as 0.
 func TestIntegrate(t *testing.T) {
+	kerneltest.Slow(t)
 	draws := 8000
 	if testing.Short() {
 		draws = 3000

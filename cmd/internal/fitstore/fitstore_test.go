@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
+
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/quote"
@@ -43,6 +45,7 @@ func fits(t *testing.T, s *duck.Session, grouped bool) *Fits {
 // Fits of many weights are written as others are, but without a copy of the FIT for each
 // belief: 700 weights would take 1.4 GB.
 func TestWide(t *testing.T) {
+	kerneltest.Slow(t)
 	s := open(t)
 	for _, q := range []string{
 		"bglm_laplace(i % 3 = 0, x, {hessian: 'full'})", "bglm_laplace(i % 3 = 0, x, {hessian: 'lowrank', rank: 2})", "bglm_adf(i % 3 = 0, x)",
