@@ -110,6 +110,13 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	if src.Kind == "duckdb" {
 		defer func() { _ = s.Exec("DETACH bglm_data") }()
 	}
+	if src.Empty() {
+		why := "has no rows"
+		if c.Where != "" {
+			why += " that --where keeps"
+		}
+		return c.learntNothing(s, l, e, why, l.Skip(e))
+	}
 	j, err := job.New(src, c.model(), true)
 	if err != nil {
 		return err
@@ -138,7 +145,28 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	if c.Prior == "" && prior != nil && prior.Job(startKey) != "" { // as the first file's run did
 		meta = append(meta, startKey, "true")
 	}
-	return l.Commit(e, prior, meta)
+	n, err := l.Commit(e, prior, meta)
+	if err == nil && n == 0 {
+		return c.learntNothing(s, l, e, "has no row that can be learnt", nil)
+	}
+	return err
+}
+
+// learntNothing reports that a file, for which err is nil, has left the fits as they were, and why.
+func (c *fitCommand) learntNothing(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entry, why string, err error) error {
+	if err != nil || c.Quiet {
+		return err
+	}
+	f, err := l.Fits()
+	if err != nil {
+		return err
+	}
+	left := "the fits stay as they were"
+	if f == nil {
+		left = "nothing was learnt from it"
+	}
+	fmt.Fprintf(s.Env.Stderr, "bglm: %s %s: %s\n", shell.Visible(e.Name), why, left)
+	return nil
 }
 
 func (c *fitCommand) printOutcome(s *duck.Session, l *fitstore.Ledger, done, copies int, began time.Time) error {
@@ -154,6 +182,10 @@ func (c *fitCommand) printOutcome(s *duck.Session, l *fitstore.Ledger, done, cop
 	sum.Rate = 0 // the rows are those of all files so far
 	if !c.JSON && !c.Quiet {
 		fmt.Fprintf(s.Env.Stdout, "%s. ", some(int64(done), "new file"))
+		if f == nil {
+			_, err = fmt.Fprintf(s.Env.Stdout, "There is no fit yet: %s has none until a file has rows\n", shell.Visible(c.Out))
+			return err
+		}
 	}
 	return c.print(s.Env.Stdout, sum)
 }

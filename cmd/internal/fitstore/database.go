@@ -169,10 +169,13 @@ func userTableKind(s *duck.Session, db, name string) (kind string, err error) {
 	return kind, err
 }
 
+// jobTable are the columns of the table bglm_job.
+const jobTable = " (key VARCHAR PRIMARY KEY, value VARCHAR)"
+
 // SaveTables writes fits, the view beliefs over it, and the job.
 func (f *Fits) SaveTables(db string) error {
 	s := f.s
-	steps := [][3]string{{"TABLE", "fits", " AS FROM " + f.Table}, {"TABLE", "bglm_job", " (key VARCHAR PRIMARY KEY, value VARCHAR)"}}
+	steps := [][3]string{{"TABLE", "fits", " AS FROM " + f.Table}, {"TABLE", "bglm_job", jobTable}}
 	if f.IsFit {
 		view := *f
 		view.Table = "main.fits"

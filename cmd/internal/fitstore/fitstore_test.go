@@ -201,8 +201,8 @@ func TestLedger(t *testing.T) {
 	if err := s.Exec("CREATE TEMP TABLE fits AS SELECT bglm_adf(true, {x: 2}) AS fit"); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Commit(e, nil, []string{"formula", "y ~ x"}); err != nil {
-		t.Fatal(err)
+	if n, err := l.Commit(e, nil, []string{"formula", "y ~ x"}); err != nil || n != 1 {
+		t.Fatal(n, err)
 	}
 	if _, of, err = l.Enter(b); err != nil || of != a {
 		t.Errorf("a copy of %q (%v), want of %q", of, err, a)
@@ -219,7 +219,7 @@ func TestLedger(t *testing.T) {
 	if _, err := l.Fresh([]string{a}); err == nil || !strings.Contains(err.Error(), "its rows are in the beliefs already") {
 		t.Errorf("%v", err)
 	}
-	if err := l.Commit(e, nil, nil); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+	if _, err := l.Commit(e, nil, nil); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
 		t.Errorf("%v", err)
 	}
 	l.Close()

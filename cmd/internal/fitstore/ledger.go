@@ -51,7 +51,7 @@ func (l *Ledger) check() error {
 		return err
 	}
 	var was string
-	if err := l.s.Row("SELECT coalesce(max(value), '') FROM "+outDB+".main.bglm_job WHERE key = 'incremental'", &was); err != nil {
+	if err := l.s.Row("SELECT coalesce(max(value), '') FROM "+outDB+".main.bglm_job WHERE key = "+quote.Text(identityKey), &was); err != nil {
 		return err
 	}
 	if was == "" {
@@ -179,50 +179,78 @@ func (l *Ledger) Prior() (*Fits, error) {
 }
 
 // Commit stores the table fits, which continues prior with the rows of a file, and the ledger's
-// entry, in one transaction. Errors: a file that has changed since Enter.
-func (l *Ledger) Commit(e *Entry, prior *Fits, meta []string) error {
+// entry, in one transaction. It returns the number of those rows. Errors: a file that has changed
+// since Enter.
+func (l *Ledger) Commit(e *Entry, prior *Fits, meta []string) (int64, error) {
 	s := l.s
 	n, err := rowsOf(s, "fits")
 	if err != nil {
-		return err
+		return 0, err
+	}
+	if n == 0 { // an aggregate over no rows is NULL, whatever its prior
+		return 0, l.Skip(e)
 	}
 	var before int64
 	if prior != nil {
 		if before, err = rowsOf(s, prior.Table); err != nil {
-			return err
+			return 0, err
 		}
-	}
-	if now, err := os.Stat(e.Name); err != nil || now.Size() != e.st.Size() || now.ModTime() != e.st.ModTime() {
-		return fmt.Errorf("%s changed while it was read; nothing of it was kept", e.Name)
 	}
 	if n == before && prior != nil { // no rows: the fits are unchanged
 		if err := s.Exec("CREATE OR REPLACE TEMP TABLE fits AS FROM " + prior.Table); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	f, err := Open(s, "fits", append(slices.Clone(meta), "incremental", l.identity))
+	f, err := Open(s, "fits", append(slices.Clone(meta), identityKey, l.identity))
+	if err != nil {
+		return 0, err
+	}
+	return n - before, l.enter(e, n-before, func() error { return f.SaveTables(outDB) })
+}
+
+// Skip enters a file without rows; fits stay as they are. The first such file makes the database
+// that of this job: another one may find rows in it. Errors: a file that has changed since Enter.
+func (l *Ledger) Skip(e *Entry) error {
+	has, err := l.has("bglm_job")
 	if err != nil {
 		return err
 	}
-	if err := s.Exec("BEGIN"); err != nil {
+	return l.enter(e, 0, func() error {
+		if has {
+			return nil
+		}
+		err := remake(l.s, outDB, "TABLE", "bglm_job", jobTable)
+		if err == nil {
+			err = l.s.Exec("INSERT INTO "+outDB+".main.bglm_job VALUES (?, ?)", identityKey, l.identity)
+		}
+		return err
+	})
+}
+
+// enter adds the entry of a file of n rows in one transaction with what write stores.
+func (l *Ledger) enter(e *Entry, n int64, write func() error) error {
+	if now, err := os.Stat(e.Name); err != nil || now.Size() != e.st.Size() || now.ModTime() != e.st.ModTime() {
+		return fmt.Errorf("%s changed while it was read; nothing of it was kept", e.Name)
+	}
+	if err := l.s.Exec("BEGIN"); err != nil {
 		return err
 	}
-	err = f.SaveTables(outDB)
-	if n == 0 {
-		err = errors.Join(err, s.Exec("DROP TABLE IF EXISTS "+outDB+".main.fits CASCADE"), s.Exec("DROP VIEW IF EXISTS "+outDB+".main.beliefs"))
+	err := write()
+	if err == nil {
+		err = l.add(e, n)
 	}
 	if err == nil {
-		err = l.add(e, n-before)
-	}
-	if err == nil {
-		err = s.Commit()
+		err = l.s.Commit()
 	}
 	if err != nil {
-		_ = s.Undo("ROLLBACK")
+		_ = l.s.Undo("ROLLBACK")
 		return files.Named(l.path, files.Named(e.Name, err))
 	}
 	return nil
 }
+
+// identityKey is the key of a job's identity in the table bglm_job.
+const identityKey = "incremental"
 
 // rowsOf is the number of rows that a table of fits has seen.
 func rowsOf(s *duck.Session, table string) (n int64, err error) {

@@ -262,6 +262,17 @@ func (src *Source) Rows() string {
 	return "(FROM " + src.from + " WHERE " + src.where + ")"
 }
 
+// Empty reports whether there are no rows. It needs no types: in a CSV file without rows every
+// column is text, for which neither the condition nor a formula need have a meaning.
+func (src *Source) Empty() bool {
+	n := int64(1)
+	err := src.s.Row("SELECT count(*) FROM (FROM "+src.Rows()+" LIMIT 1)", &n)
+	if err != nil && src.where != "" {
+		err = src.s.Row("SELECT count(*) FROM (FROM "+src.from+" LIMIT 1)", &n)
+	}
+	return err == nil && n == 0
+}
+
 // Numbered is Rows with the columns bglm_file and bglm_row, which counts all rows of a file from 1.
 // Columns of the data may have DuckDB's names for these.
 func (src *Source) Numbered() string {
