@@ -22,11 +22,12 @@ type effect struct {
 	lo, hi   version
 }
 
-// version is the value of a column in one version of the rows.
+// version is the value of a column in one version of the rows, or all columns of a row.
 type version struct {
 	level  string
 	shift  float64
 	number bool
+	row    *capi.Vec // a STRUCT; nil for x with another value in the column
 }
 
 func (v version) of(c rows.Column) rows.Column {
@@ -146,6 +147,21 @@ func numberEffect(name string, known *kernels.FitColumn, step float64, e *answer
 	return effect{name, "dY/dX", version{number: true, shift: -e.Step}, version{number: true, shift: e.Step}}
 }
 
+// rowEffect compares x with another version of it: their difference or, if step is given as what
+// lies between the two, the slope.
+func rowEffect(x, row *capi.Vec, o *option.Settings) ([]effect, []answer.EffectOptions, error) {
+	kind, err := predict.ParseKind(orWord(o.Answer.Prediction, "exact"))
+	how := answer.EffectOptions{Level: o.Answer.Level, Kind: kind, Draws: o.Answer.Draws, Seed: o.Options.Seed}
+	e := effect{contrast: "column - x", lo: version{row: x}, hi: version{row: row}}
+	if err == nil && o.Given("reference") {
+		err = fmt.Errorf("option reference is not used where column is a row; allowed here: step")
+	}
+	if step := o.Answer.Step; step != 0 {
+		e.contrast, how.Slopes, how.Step = "dY/dX", true, step/2
+	}
+	return []effect{e}, []answer.EffectOptions{how}, err
+}
+
 // levelsOf are the levels of a column that f has beliefs about, in their order.
 func levelsOf(f *kernels.Fit, name string, known *kernels.FitColumn) (levels []string, err error) {
 	if known != nil {
@@ -206,6 +222,7 @@ var effectsType = capi.ListOf(capi.StructOf(fld("column", capi.TVarchar), fld("c
 // versions reads the rows of a call with other values in a column.
 type versions struct {
 	x       *capi.Vec
+	row     *capi.Vec // the other version of x, nil if a column changes
 	options *capi.Vec
 	known   map[string]*rows.Source
 }
@@ -231,9 +248,17 @@ func (v *versions) source(column string, as version) (*rows.Source, error) {
 		clear(v.known)
 	}
 	col := columnOf(v.x)
-	with, _, _ := rows.Change(col, column, as.of)
+	var with rows.Column
+	if as.row != nil {
+		with = columnOf(as.row)
+	} else {
+		with, _, _ = rows.Change(col, column, as.of)
+	}
 	s := &rows.Source{X: rows.NewScoring(with, "x", words)}
-	if as.number {
+	switch {
+	case v.row != nil: // the two versions are of the same rows
+		s.Need = []rows.Column{col, columnOf(v.row)}
+	case as.number:
 		s.Need = []rows.Column{rows.Part(col, column)}
 	}
 	c, err := findRowColumns(v.options, "option")
@@ -245,13 +270,25 @@ func (v *versions) source(column string, as version) (*rows.Source, error) {
 	return s, nil
 }
 
+// otherRow is column if it is another version of x, nil if it names a column.
+func otherRow(column *capi.Vec) (*capi.Vec, error) {
+	switch column.Type {
+	case capi.Varchar, capi.SQLNull:
+		return nil, nil
+	case capi.Struct:
+		return column, checkEnums(column, "column")
+	}
+	return nil, fmt.Errorf("column is %s; allowed: VARCHAR, the name of a column of x, or '*'; or a STRUCT, another version of x", column.TypeName())
+}
+
 func updateEffects(args []capi.Vec, slots capi.Slots) error {
 	x, column := &args[1], &args[2]
 	if x.Type != capi.Struct && x.Type != capi.SQLNull {
 		return fmt.Errorf("x is %s; allowed: a STRUCT, whose columns can be changed", x.TypeName())
 	}
-	if column.Type != capi.Varchar && column.Type != capi.SQLNull {
-		return fmt.Errorf("column is %s; allowed: VARCHAR, the name of a column of x, or '*'", column.TypeName())
+	row, err := otherRow(column)
+	if err != nil {
+		return err
 	}
 	if err := checkEnums(x, "x"); err != nil {
 		return err
@@ -266,7 +303,7 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 	if x.Type == capi.SQLNull || column.Type == capi.SQLNull {
 		return nil
 	}
-	vs := &versions{x: x, options: options, known: map[string]*rows.Source{}}
+	vs := &versions{x: x, row: row, options: options, known: map[string]*rows.Source{}}
 	defer vs.release()
 	var lo, hi kernels.Batch
 	return underAny(args, slots, true, func(f *kernels.Fit, i int) (*effectSums, error) {
@@ -274,10 +311,16 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 		if err != nil {
 			return nil, err
 		}
-		if column.Null(i) {
-			return nil, fmt.Errorf("column is NULL; allowed: the name of a column of x, or '*'")
+		var what []effect
+		var how []answer.EffectOptions
+		switch {
+		case row != nil:
+			what, how, err = rowEffect(x, row, o)
+		case column.Null(i):
+			err = fmt.Errorf("column is NULL; allowed: the name of a column of x, or '*'")
+		default:
+			what, how, err = effectsOf(f, columnOf(x), strings.Clone(column.Str(i)), o)
 		}
-		what, how, err := effectsOf(f, columnOf(x), strings.Clone(column.Str(i)), o)
 		if err != nil {
 			return nil, err
 		}
@@ -324,7 +367,11 @@ func writeEffects(e *effectSums, out *capi.Col) error {
 			if x.Class != "" { // named as bglm_summary names terms
 				contrast = x.Class + ": " + contrast
 			}
-			c.Field(0).Str(w.column)
+			if w.column == "" {
+				c.Field(0).Null()
+			} else {
+				c.Field(0).Str(w.column)
+			}
 			c.Field(1).Str(contrast)
 			c.Field(2).Int(x.N)
 			for j, v := range [...]float64{x.Mean, x.SD, x.Lower, x.Upper, x.Positive} {
