@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -334,7 +335,8 @@ type effectsCommand struct {
 // Help is the text below the usage line.
 func (*effectsCommand) Help() string {
 	return `Prints average slopes and comparisons over the given rows, on the scale of the response
-(bglm_effects).
+(bglm_effects). Terms of the formula that are computed from a column, such as I(distance^2), move with
+it.
 
 Example:
 
@@ -358,13 +360,115 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	options := []string{fmt.Sprintf("level: %v", c.Level), "prediction: " + quote.Text(c.Prediction), fmt.Sprintf("draws: %d", c.Draws), fmt.Sprintf("seed: %d", c.Seed)}
+	ms, blocked, err := movers(s, sc, sc.offset)
+	if err != nil {
+		return sc.src.Blame(err)
+	}
+	if c.Column == "*" {
+		return c.all(e, s, sc, ms, blocked)
+	}
+	if why := blocked[strings.ToLower(c.Column)]; why != "" {
+		return cli.Usage(fmt.Errorf("--column %s: %s", c.Column, why))
+	}
+	if k := slices.IndexFunc(ms, func(m mover) bool { return strings.EqualFold(m.Name, c.Column) }); k >= 0 {
+		err = c.move(s, sc, ms[k], "effects")
+	} else {
+		err = c.measure(s, sc, quote.Text(c.Column), "effects", c.options())
+	}
+	if err != nil {
+		return err
+	}
+	_, as := keysOf(sc)
+	return c.print(e, s, "SELECT "+as+"unnest(l, recursive := true) FROM effects")
+}
+
+// all prints the effects of all columns; those from which other terms are computed move these along.
+func (c *effectsCommand) all(e *cli.Env, s *duck.Session, sc *scoring, ms []mover, blocked map[string]string) error {
+	if err := c.measure(s, sc, "'*'", "effects", c.options()); err != nil {
+		return err
+	}
+	keys, as := keysOf(sc)
+	from, instead := "effects", ""
+	for k, m := range ms {
+		if !m.number || m.single {
+			continue
+		}
+		table := fmt.Sprintf("moved%d", k)
+		err := c.move(s, sc, m, table)
+		if errors.Is(err, errNoEffect) {
+			blocked[strings.ToLower(m.Name)] = err.Error()
+			if !c.Quiet {
+				fmt.Fprintf(e.Stderr, "bglm effects: left out: %s\n", shell.Visible(err.Error()))
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		on := []string{"true"}
+		for _, k := range keys {
+			on = append(on, "effects."+k+" IS NOT DISTINCT FROM "+table+"."+k)
+		}
+		from += " LEFT JOIN " + table + " ON " + strings.Join(on, " AND ")
+		// In the place of the first of its terms.
+		first := fmt.Sprintf("list_filter([x.column FOR x IN effects.l], lambda n: lower(n) IN (%s))[1]", m.names())
+		instead += fmt.Sprintf(" WHEN e.column = %s THEN %s.l", first, table)
+	}
+	var gone []string
+	for _, name := range slices.Sorted(maps.Keys(blocked)) {
+		gone = append(gone, quote.Text(name))
+		if !c.Quiet && !slices.ContainsFunc(ms, func(m mover) bool { return m.number && m.has(name) }) {
+			fmt.Fprintf(e.Stderr, "bglm effects: left out: --column %s: %s\n", shell.Visible(name), shell.Visible(blocked[name]))
+		}
+	}
+	l := "effects.l"
+	if gone != nil {
+		l = fmt.Sprintf("flatten([CASE%s WHEN lower(e.column) IN (%s) THEN [] ELSE [e] END FOR e IN effects.l])", instead, strings.Join(gone, ", "))
+	}
+	return c.print(e, s, "SELECT "+as+"unnest("+l+", recursive := true) FROM "+from)
+}
+
+// options are those of bglm_effects in SQL.
+func (c *effectsCommand) options() []string {
+	options := c.common()
 	if c.Step != 0 {
 		options = append(options, fmt.Sprintf("step: %v", c.Step))
 	}
 	if c.Reference != "" {
 		options = append(options, "reference: "+quote.Text(c.Reference))
 	}
+	return options
+}
+
+func (c *effectsCommand) common() []string {
+	return []string{fmt.Sprintf("level: %v", c.Level), "prediction: " + quote.Text(c.Prediction), fmt.Sprintf("draws: %d", c.Draws), fmt.Sprintf("seed: %d", c.Seed)}
+}
+
+// move measures the effect of a column that moves others along.
+func (c *effectsCommand) move(s *duck.Session, sc *scoring, m mover, table string) error {
+	switch {
+	case m.inOffset:
+		return cli.Usage(fmt.Errorf("--column %s: the offset is computed from it%w", m.Name, errNoEffect))
+	case c.Reference != "" && c.Column != "*":
+		return cli.Usage(fmt.Errorf("--reference is not used by %s, a column of numbers; allowed here: --step", m.Name))
+	}
+	versions, hi, h, err := sc.moved(s, m, c.Step)
+	if err != nil {
+		return err
+	}
+	options, was, contrast := c.common(), "column - x", fmt.Sprintf("%+g", c.Step)
+	if c.Step == 0 {
+		options, was, contrast = append(options, fmt.Sprintf("step: %v", 2*h)), "dY/dX", "dY/dX"
+	}
+	if err := c.measure(s, versions, hi, table, options); err != nil {
+		return err
+	}
+	return s.Exec(fmt.Sprintf("UPDATE %s SET l = [struct_update(e, \"column\" := %s, contrast := replace(e.contrast, %s, %s)) FOR e IN l]", table, quote.Text(m.Name), quote.Text(was), quote.Text(contrast)))
+}
+
+// measure creates a table with the effects of column, SQL, in each group.
+func (c *effectsCommand) measure(s *duck.Session, of *scoring, column, table string, options []string) error {
+	sc := *of
 	var extra []string
 	if sc.offset != "" {
 		extra, sc.offset = []string{"(" + sc.offset + ") AS bglm_o"}, ""
@@ -374,19 +478,28 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 		extra = append(extra, "("+sc.weight+") AS bglm_w")
 		options = append(options, "weight: bglm_w")
 	}
-	var keys, as []string
-	for i, g := range sc.fits.Group {
-		keys = append(keys, fmt.Sprintf("bglm_g%d", i))
-		as = append(as, fmt.Sprintf("bglm_g%d AS %s, ", i, quote.Name(g.Name)))
+	if column == "bglm_hi" {
+		extra = append(extra, column)
 	}
-	q := fmt.Sprintf("SELECT %sbglm_effects(bglm_fit, bglm_x, %s, {%s}) AS l FROM %s", strings.Join(append(keys, ""), ", "), quote.Text(c.Column), strings.Join(options, ", "), sc.subquery("", extra...))
+	keys, _ := keysOf(&sc)
+	q := fmt.Sprintf("SELECT %sbglm_effects(bglm_fit, bglm_x, %s, {%s}) AS l FROM %s", strings.Join(append(keys, ""), ", "), column, strings.Join(options, ", "), sc.subquery("", extra...))
 	if len(keys) > 0 {
 		q += " GROUP BY " + strings.Join(keys, ", ")
 	}
-	if err := s.Long("measuring", "CREATE OR REPLACE TEMP TABLE effects AS "+q); err != nil {
+	if err := s.Long("measuring", "CREATE OR REPLACE TEMP TABLE "+table+" AS "+q); err != nil {
 		return sc.src.Blame(err)
 	}
-	return c.print(e, s, "SELECT "+strings.Join(as, "")+"unnest(l, recursive := true) FROM effects")
+	return nil
+}
+
+// keysOf are the columns of groups, and their SQL under the names of the fits, each followed by a
+// comma.
+func keysOf(sc *scoring) (keys []string, as string) {
+	for i, g := range sc.fits.Group {
+		keys = append(keys, fmt.Sprintf("bglm_g%d", i))
+		as += fmt.Sprintf("effects.bglm_g%d AS %s, ", i, quote.Name(g.Name))
+	}
+	return keys, as
 }
 
 type compareCommand struct {

@@ -38,8 +38,9 @@ type Job struct {
 	GroupBy []string      // SQL, one for each of Group
 	Order   string
 	Options []Setting
-	Meta    []string // pairs, stored with the beliefs
-	Resumes bool     // the fits that it continues are its own
+	Meta    []string         // pairs, stored with the beliefs
+	Resumes bool             // the fits that it continues are its own
+	Formula *formula.Formula // with the columns it names, nil without one
 
 	s *duck.Session
 }
@@ -176,6 +177,7 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	if j.X, err = j.features(src, f); err != nil {
 		return err
 	}
+	j.Formula = f
 	for _, t := range f.Terms {
 		for _, p := range t {
 			src.parts = append(src.parts, part{"formula: " + p.Name, p.SQL})
@@ -265,6 +267,42 @@ func (j *Job) features(src *Source, f *formula.Formula) (string, error) {
 		return formula.KindOf(t)
 	}
 	return f.Features(kind, func(p formula.Part) ([]string, error) {
+		d, err := j.s.Describe("SELECT unnest(" + p.SQL + ") FROM " + src.Rows())
+		return duck.Names(d), err
+	})
+}
+
+// Kind returns the kind of a part of the formula over the rows of src.
+func (j *Job) Kind(src *Source, p formula.Part) (formula.Kind, error) {
+	d, err := j.s.Describe("SELECT (" + p.SQL + ") AS bglm_v FROM " + src.Rows())
+	if err != nil {
+		return 0, err
+	}
+	return formula.KindOf(d[0].Type)
+}
+
+// XWith is X with the SQL of some parts of the formula, by their keys, replaced by that of
+// expressions of the same kind.
+func (j *Job) XWith(src *Source, as map[formula.Part]string) (string, error) {
+	if len(as) == 0 {
+		return j.X, nil
+	}
+	types := typesOf(j.Formula, src.Rows(), j.s.Describe)
+	f, was := j.Formula.With(as), map[string]string{}
+	for from, to := range as {
+		was[to] = from.SQL
+	}
+	return f.Features(func(p formula.Part) (formula.Kind, error) {
+		sql := p.SQL
+		if from, ok := was[sql]; ok {
+			sql = from
+		}
+		t, err := types(sql)
+		if err != nil {
+			return 0, err
+		}
+		return formula.KindOf(t)
+	}, func(p formula.Part) ([]string, error) {
 		d, err := j.s.Describe("SELECT unnest(" + p.SQL + ") FROM " + src.Rows())
 		return duck.Names(d), err
 	})

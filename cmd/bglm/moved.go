@@ -1,0 +1,210 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/formula"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// mover is a column of the data from which parts of the formula other than itself are computed, as
+// I(x^2) is from x: they move with it.
+type mover struct {
+	duck.Column
+	number   bool
+	single   bool           // there is one such part, and the column is no term: it moves as it is, too
+	derived  []formula.Part // those parts
+	inOffset bool
+}
+
+// movers are the columns whose terms move together, and, by the names of terms, why a term does not
+// move alone.
+func movers(s *duck.Session, sc *scoring, offset string) (out []mover, blocked map[string]string, err error) {
+	blocked = map[string]string{}
+	f := sc.job.Formula
+	if f == nil {
+		return nil, blocked, nil
+	}
+	cols, err := s.Describe("FROM " + sc.rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	parts := f.Parts()
+	for _, c := range cols {
+		m := mover{Column: c, inOffset: formula.Mentions(offset, c.Name)}
+		own := false
+		for _, p := range parts {
+			switch {
+			case !p.Uses(c.Name):
+			case p.Column && !p.Factor:
+				own = true
+			default:
+				m.derived = append(m.derived, p)
+			}
+		}
+		kind, err := formula.KindOf(c.Type)
+		m.number = err == nil && kind == formula.Number
+		m.single = !own && len(m.derived) == 1
+		if m.inOffset && own {
+			blocked[strings.ToLower(c.Name)] = "the offset is computed from it; bglm predict tells how predictions change"
+		}
+		if len(m.derived) == 0 || !own && !m.number { // such as hour(date) and month(date), which move alone
+			continue
+		}
+		if !m.number {
+			blocked[strings.ToLower(c.Name)] = m.derived[0].Name + " is computed from it, whose values are no numbers; bglm predict tells how predictions change"
+		}
+		out = append(out, m)
+		for _, p := range m.derived {
+			if !m.single {
+				blocked[strings.ToLower(p.Name)] = "it is computed from " + c.Name + ", as other terms are, with which it moves; allowed: --column " + quote.Shell(c.Name)
+			}
+		}
+	}
+	for _, p := range parts { // of hour(date), which is no column of the data
+		for _, q := range parts {
+			if p.Column || p.SQL == q.SQL || !strings.Contains(q.SQL, p.SQL) {
+				continue
+			}
+			for name, why := range map[string]string{p.Name: q.Name + " is computed from it", q.Name: "it is computed from " + p.Name} {
+				if name = strings.ToLower(name); blocked[name] == "" {
+					blocked[name] = why + "; make " + p.Name + " a column of the data"
+				}
+			}
+		}
+	}
+	return out, blocked, nil
+}
+
+// slopeStep is the distance of the rows to either side between which slopes are taken, as a share of
+// the column's standard deviation. A central difference errs by h²/6 times the third derivative,
+// 2e-9 of a curve that bends within a standard deviation, and by rounding, 1e-12 of the terms.
+const slopeStep = 1e-4
+
+// moved is the rows with the features of two versions of each, as sc.x and hi, between which the
+// column and everything computed from it moves: from x to x + step or, with step 0, from x - h to
+// x + h. Rows without a number are left out, as by bglm_effects. Levels have no slopes: they stay.
+func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, hi string, h float64, err error) {
+	name := quote.Name(m.Name)
+	stay := map[formula.Part]string{}
+	var kept []string
+	var numbers []formula.Part
+	lo, up := "bglm_was", stepped(m.Type, step)
+	if step == 0 {
+		for _, p := range m.derived {
+			kind, err := sc.job.Kind(sc.src, p)
+			switch {
+			case err != nil:
+				return nil, "", 0, err
+			case kind == formula.Number && !p.Factor:
+				numbers = append(numbers, p)
+			case kind <= formula.Levels:
+				as := fmt.Sprintf("bglm_keep%d", len(kept))
+				stay[p.Key()], kept = as, append(kept, "("+p.SQL+") AS "+as)
+			}
+		}
+		sd := 0.0
+		if h, sd, err = sc.slopeStep(s, name); err != nil {
+			return nil, "", 0, err
+		}
+		if err := sc.checkJumps(s, m, numbers, h, sd); err != nil {
+			return nil, "", 0, err
+		}
+		lo, up = fmt.Sprintf("(bglm_was::DOUBLE - %v)", h), fmt.Sprintf("(bglm_was::DOUBLE + %v)", h)
+	}
+	x, err := sc.job.XWith(sc.src, stay)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	c := *sc
+	c.x = "bglm_lo"
+	c.rows = atValues(sc.rows, name, kept, [][2]string{{lo, "(" + x + ") AS bglm_lo"}, {up, "(" + x + ") AS bglm_hi"}})
+	return &c, "bglm_hi", h, nil
+}
+
+// stepped is the SQL of bglm_was, a number of that type, plus step. Whole numbers stay whole, so that
+// their levels have the same names.
+func stepped(sqlType string, step float64) string {
+	whole := slices.Contains([]string{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}, sqlType)
+	if whole && step == math.Trunc(step) && math.Abs(step) < 1<<53 {
+		return fmt.Sprintf("(bglm_was::BIGINT + %d)", int64(step))
+	}
+	return fmt.Sprintf("(bglm_was::DOUBLE + %v)", step)
+}
+
+// atValues is the rows with further columns, computed where the column called name has other values,
+// of bglm_was, its value. kept are columns computed before.
+func atValues(rows, name string, kept []string, at [][2]string) string {
+	q := "(SELECT " + strings.Join(append([]string{"*", name + " AS bglm_was"}, kept...), ", ") + " FROM " + rows + " WHERE " + name + " IS NOT NULL)"
+	for _, a := range at {
+		q = "(SELECT *, " + a[1] + " FROM (SELECT * REPLACE (" + a[0] + " AS " + name + ") FROM " + q + "))"
+	}
+	return "(SELECT * EXCLUDE (bglm_was) REPLACE (bglm_was AS " + name + ") FROM " + q + ")"
+}
+
+// slopeStep is half the distance of the two versions of rows between which the slope of a column is
+// taken, and the column's standard deviation. It is short beside all values other than 0, near which
+// a logarithm bends or ends.
+func (sc *scoring) slopeStep(s *duck.Session, name string) (h, sd float64, err error) {
+	var least float64
+	err = s.Row(fmt.Sprintf("SELECT coalesce(stddev_pop(v), 0), coalesce(min(abs(v)) FILTER (v <> 0), 0) FROM (SELECT (%s)::DOUBLE AS v FROM %s) WHERE isfinite(v)", name, sc.rows), &sd, &least)
+	if !(sd > 0) || !special.Finite(sd) {
+		sd = 1
+	}
+	return max(min(slopeStep*sd, 1e-3*least), 1e-3*slopeStep*sd), sd, err
+}
+
+// errNoEffect is returned for a column whose effect is not known, while those of others are.
+var errNoEffect = errors.New("; bglm predict tells how predictions change")
+
+// has reports whether name, in lower case, is the column or a part that moves with it.
+func (m mover) has(name string) bool {
+	return strings.EqualFold(m.Name, name) || slices.ContainsFunc(m.derived, func(p formula.Part) bool { return strings.EqualFold(p.Name, name) })
+}
+
+// names are the names of the column and of the parts that move with it, as texts in lower case.
+func (m mover) names() string {
+	all := quote.Text(strings.ToLower(m.Name))
+	for _, p := range m.derived {
+		all += ", " + quote.Text(strings.ToLower(p.Name))
+	}
+	return all
+}
+
+// checkJumps returns an error if a part jumps along the column, as floor(x) does: the difference
+// across a jump does not shrink with the distance, and is far more than a slope over it.
+func (sc *scoring) checkJumps(s *duck.Session, m mover, parts []formula.Part, h, sd float64) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	var at [][2]string
+	for i, by := range []float64{-h, -h / 2, h / 2, h} {
+		var cols []string
+		for k, p := range parts {
+			cols = append(cols, fmt.Sprintf("(%s)::DOUBLE AS bglm_p%d_%d", p.SQL, k, i))
+		}
+		at = append(at, [2]string{fmt.Sprintf("(bglm_was::DOUBLE + %v)", by), strings.Join(cols, ", ")})
+	}
+	var ask []string
+	found := make([]bool, len(parts))
+	var into []any
+	for k := range parts {
+		into = append(into, &found[k])
+		ask = append(ask, fmt.Sprintf("coalesce(max(CASE WHEN abs(bglm_p%[1]d_2 - bglm_p%[1]d_1) > 0.75 * abs(bglm_p%[1]d_3 - bglm_p%[1]d_0) THEN abs(bglm_p%[1]d_3 - bglm_p%[1]d_0) END) > %[2]v * (max(bglm_p%[1]d_3) - min(bglm_p%[1]d_3)), false)",
+			k, 20*h/sd))
+	}
+	if err := s.Row("SELECT "+strings.Join(ask, ", ")+" FROM "+atValues(sc.rows, quote.Name(m.Name), nil, at), into...); err != nil {
+		return sc.src.Blame(err)
+	}
+	if k := slices.Index(found, true); k >= 0 {
+		return cli.Usage(fmt.Errorf("--column %s: %s jumps, and so has no slope; allowed: --step%w", m.Name, parts[k].Name, errNoEffect))
+	}
+	return nil
+}
