@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -132,11 +134,15 @@ func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, 
 // stepped is the SQL of bglm_was, a number of that type, plus step. Whole numbers stay whole, so that
 // their levels have the same names.
 func stepped(sqlType string, step float64) string {
-	whole := slices.Contains([]string{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}, sqlType)
-	if whole && step == math.Trunc(step) && math.Abs(step) < 1<<53 {
+	if wholeType(sqlType) && step == math.Trunc(step) && math.Abs(step) < 1<<53 {
 		return fmt.Sprintf("(bglm_was::BIGINT + %d)", int64(step))
 	}
 	return fmt.Sprintf("(bglm_was::DOUBLE + %v)", step)
+}
+
+// wholeType reports whether values of a type are whole numbers that BIGINT holds.
+func wholeType(sqlType string) bool {
+	return slices.Contains([]string{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}, sqlType)
 }
 
 // atValues is the rows with further columns, computed where the column called name has other values,
@@ -207,4 +213,70 @@ func (sc *scoring) checkJumps(s *duck.Session, m mover, parts []formula.Part, h,
 		return cli.Usage(fmt.Errorf("--column %s: %s jumps, and so has no slope; allowed: --step%w", m.Name, parts[k].Name, errNoEffect))
 	}
 	return nil
+}
+
+// typicalAt is the SQL of the typical row of features where the column has the values bglm_v of a
+// relation, with the parts computed from it; ok is false if these need columns that are no features.
+func (sc *scoring) typicalAt(s *duck.Session, m mover, fields []string, values string) (q string, ok bool) {
+	var columns, set []string
+	for _, f := range fields {
+		if !m.has(f) {
+			columns = append(columns, "x."+quote.Name(f)+" AS "+quote.Name(f))
+		}
+	}
+	v := "bglm_v::DOUBLE"
+	if wholeType(m.Type) {
+		v = "round(bglm_v)::BIGINT" // as in the rows, so that its levels have the same names
+	}
+	columns = append(columns, v+" AS "+quote.Name(m.Name), "x AS bglm_x")
+	if slices.Contains(fields, m.Name) {
+		set = append(set, quote.Name(m.Name)+" := "+quote.Name(m.Name)+"::DOUBLE")
+	}
+	for _, p := range m.derived {
+		if !slices.Contains(fields, p.Name) {
+			continue
+		}
+		as := "VARCHAR"
+		if kind, err := sc.job.Kind(sc.src, p); err != nil {
+			return "", false
+		} else if kind == formula.Number && !p.Factor {
+			as = "DOUBLE"
+		}
+		set = append(set, quote.Name(p.Name)+" := ("+p.SQL+")::"+as)
+	}
+	q = fmt.Sprintf("(SELECT DISTINCT %s::DOUBLE AS v, struct_update(bglm_x, %s) AS x FROM (SELECT %s FROM typical, %s))",
+		quote.Name(m.Name), strings.Join(set, ", "), strings.Join(columns, ", "), values)
+	_, err := s.Describe("FROM " + q)
+	return q, err == nil && len(set) > 0
+}
+
+// refineTypical sets what is computed from a column to its value in the typical row: the square of
+// the mean is not the mean of the squares.
+func (sc *scoring) refineTypical(s *duck.Session, m mover, fields []string) error {
+	if !slices.Contains(fields, m.Name) {
+		return nil
+	}
+	n := m
+	n.Type = "DOUBLE" // a mean is not whole
+	q, ok := sc.typicalAt(s, n, fields, "(SELECT x."+quote.Name(m.Name)+" AS bglm_v FROM typical)")
+	if !ok {
+		return nil
+	}
+	return s.Exec("CREATE OR REPLACE TEMP TABLE typical AS SELECT x FROM " + q)
+}
+
+// movedCurve draws a column of numbers with everything that is computed from it; nil if it does not
+// vary, or if that needs columns that are no features.
+func movedCurve(s *duck.Session, sc *scoring, m mover, fields []string, of lik.Traits, k int) (*chart.Chart, error) {
+	name := quote.Name(m.Name)
+	rows := fmt.Sprintf("(SELECT %s, %s AS bglm_w FROM %s LIMIT %d)", name, weightOf(sc.weight), sc.rows, driverRows)
+	ch := &chart.Chart{ID: fmt.Sprintf("effect-%d", k+1), Title: m.Name, XLabel: m.Name, YLabel: "expected response"}
+	if err := s.Row(fmt.Sprintf("SELECT coalesce(bool_and((%[1]s)::DOUBLE = trunc((%[1]s)::DOUBLE)), false) FROM %[2]s", name, rows), &ch.Whole); err != nil {
+		return nil, sc.src.Blame(err)
+	}
+	q, ok := sc.typicalAt(s, m, fields, fmt.Sprintf("(SELECT lo + (hi - lo) * k / %d.0 AS bglm_v FROM %s, range(%d) t(k) WHERE lo < hi)", effectPoints-1, sc.middle(name, rows), effectPoints))
+	if !ok {
+		return nil, nil
+	}
+	return curve(s, ch, "SELECT v, bglm_predict_dist(fit, x) AS d FROM fits, "+q, of)
 }

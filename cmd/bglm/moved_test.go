@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +123,56 @@ func TestEffectsThatDoNotMove(t *testing.T) {
 		}
 		if got := strings.Join(names, " "); got != c.all {
 			t.Errorf("%s: all are %s, want %s", c.formula, got, c.all)
+		}
+	}
+}
+
+// The report draws a column with the terms computed from it as one curve: here one that falls and
+// rises, of which each term alone is monotone.
+func TestReportDrawsCurve(t *testing.T) {
+	kerneltest.Slow(t)
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i / 50 AS x, 1 + i % 30 AS k, 'g' || i % 3 AS g, 3 + (i / 50 - 5) ** 2 + (hash(i) % 1000) / 500.0 + i % 3 + ln(1 + i % 30) AS y FROM range(500) t(i)) TO '"+path("d.csv")+"'")
+	for formula, want := range map[string]int{"y ~ x + I(x^2)": 1, "y ~ g + x + I(x^2) + k + sqrt(k)": 3, "y ~ I(x^2) + I(x^4)": 1, "y ~ x + I(x^2) + I(x * hash(k))": 0} {
+		ok(t, "fit", path("d.csv"), "-f", formula, "-o", "family=gaussian", "--out", path("f.parquet"), "-q")
+		ok(t, "report", "-b", path("f.parquet"), path("d.csv"), "--out", path("r.html"), "-q")
+		b, err := os.ReadFile(path("r.html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := parsePage(t, b)
+		if want == 0 { // what the terms are without k is not known
+			if p.id("effects") != nil {
+				t.Errorf("%s: %s", formula, p.id("effects").content())
+			}
+			continue
+		}
+		effects := p.id("effects")
+		if n := len(effects.all("figure", "")); n != want || strings.Contains(effects.content(), "I(x^2)") || !strings.Contains(effects.content(), "computed from a column move with it") {
+			t.Errorf("%s: %d figures: %s", formula, n, effects.content())
+			continue
+		}
+		if strings.Contains(formula, "x^4") {
+			continue
+		}
+		turns := false
+		for _, line := range effects.all("polyline", "") {
+			var heights []float64
+			for _, point := range strings.Fields(line.attrs["points"]) {
+				var x, y float64
+				if _, err := fmt.Sscanf(point, "%g,%g", &x, &y); err != nil {
+					t.Fatal(err)
+				}
+				heights = append(heights, -y) // SVG counts downwards
+			}
+			n := len(heights)
+			lowest := slices.Min(heights)
+			// (x - 5)² is as high at both ends, and lowest in the middle.
+			turns = turns || n == effectPoints && lowest == heights[n/2] && heights[0]-lowest > 50 && math.Abs(heights[0]-heights[n-1]) < 10
+		}
+		if !turns {
+			t.Errorf("%s: no curve with a bend", formula)
 		}
 	}
 }

@@ -337,7 +337,18 @@ func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds [
 	if err != nil || !ok {
 		return err
 	}
+	ms, blocked, err := movers(s, sc, "") // the offset is 0
+	if err != nil {
+		return sc.src.Blame(err)
+	}
+	ms = slices.DeleteFunc(ms, func(m mover) bool { return !m.number || m.single })
+	for _, m := range ms {
+		if err := sc.refineTypical(s, m, fields); err != nil {
+			return err
+		}
+	}
 	var charts []*chart.Chart
+	drawn := map[string]bool{}
 	for _, d := range strongest(ds) {
 		if len(charts) == effectColumns {
 			break
@@ -345,7 +356,15 @@ func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds [
 		if math.Abs(d.share) < 0.001 || !slices.Contains(fields, d.column) {
 			continue
 		}
-		ch, err := effect(s, sc, d.column, of, len(charts))
+		name := strings.ToLower(d.column)
+		var ch *chart.Chart
+		switch k := slices.IndexFunc(ms, func(m mover) bool { return m.has(name) }); {
+		case k >= 0 && !drawn[ms[k].Name]:
+			ch, err = movedCurve(s, sc, ms[k], fields, of, len(charts))
+			drawn[ms[k].Name] = true
+		case k < 0 && blocked[name] == "":
+			ch, err = effect(s, sc, d.column, of, len(charts))
+		}
 		if err != nil {
 			return err
 		}
@@ -355,6 +374,9 @@ func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds [
 	}
 	if len(charts) > 0 {
 		text := "The expected response along a column with its 95 % band, all other columns as in a typical row: numbers at their mean, levels at the most frequent one."
+		if len(drawn) > 0 {
+			text += " Terms that are computed from a column move with it."
+		}
 		if sc.offset != "" {
 			text += " The offset is 0: an exposure of 1, where it is the logarithm of one."
 		}
@@ -429,8 +451,8 @@ var firstRows = fmt.Sprintf("(FROM seen LIMIT %d)", driverRows)
 
 // middle is the SQL of lo and hi, the bounds of a number that leave out 2 % of the rows on each
 // side.
-func (sc *scoring) middle(name string) string {
-	rows := fmt.Sprintf("(SELECT (%s)::DOUBLE AS v, bglm_w AS w FROM %s)", name, firstRows)
+func (sc *scoring) middle(name, from string) string {
+	rows := fmt.Sprintf("(SELECT (%s)::DOUBLE AS v, bglm_w AS w FROM %s)", name, from)
 	if sc.weight == "" {
 		return "(SELECT quantile_cont(v, 0.02) AS lo, quantile_cont(v, 0.98) AS hi FROM " + rows + ")"
 	}
@@ -449,6 +471,23 @@ func expected(of lik.Traits) string {
 	return "d.mean, d.lower, d.upper"
 }
 
+// curve draws d, distributions of the response, along v; nil for no rows of q.
+func curve(s *duck.Session, ch *chart.Chart, q string, of lik.Traits) (*chart.Chart, error) {
+	line, band := chart.Series{Kind: "line"}, chart.Series{Kind: "band"}
+	err := s.Each("SELECT v, "+expected(of)+" FROM ("+q+") ORDER BY v", func(scan func(...any) error) error {
+		var v, m, lo, hi float64
+		err := scan(&v, &m, &lo, &hi)
+		line.X, line.Y = append(line.X, v), append(line.Y, m)
+		band.X, band.Lo, band.Hi = append(band.X, v), append(band.Lo, lo), append(band.Hi, hi)
+		return err
+	})
+	if err != nil || len(line.X) == 0 {
+		return nil, err
+	}
+	ch.Series, ch.Same = []chart.Series{band, line}, true
+	return ch, nil
+}
+
 // effect draws one column; nil if it does not vary.
 func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (*chart.Chart, error) {
 	name := quote.Name(column)
@@ -462,22 +501,10 @@ func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (
 		if err := s.Row(fmt.Sprintf("SELECT coalesce(bool_and((%[1]s)::DOUBLE = trunc((%[1]s)::DOUBLE)), false) FROM %[2]s", name, firstRows), &ch.Whole); err != nil {
 			return nil, err
 		}
-		line, band := chart.Series{Kind: "line"}, chart.Series{Kind: "band"}
 		q := fmt.Sprintf(`SELECT v, d FROM (SELECT v, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
 			(SELECT lo + (hi - lo) * k / %d.0 AS v FROM %s, range(%d) t(k) WHERE lo < hi)) ORDER BY v`,
-			name, effectPoints-1, sc.middle(name), effectPoints)
-		err := s.Each("SELECT v, "+expected(of)+" FROM ("+q+") ORDER BY v", func(scan func(...any) error) error {
-			var v, m, lo, hi float64
-			err := scan(&v, &m, &lo, &hi)
-			line.X, line.Y = append(line.X, v), append(line.Y, m)
-			band.X, band.Lo, band.Hi = append(band.X, v), append(band.Lo, lo), append(band.Hi, hi)
-			return err
-		})
-		if err != nil || len(line.X) == 0 {
-			return nil, err
-		}
-		ch.Series, ch.Same = []chart.Series{band, line}, true
-		return ch, nil
+			name, effectPoints-1, sc.middle(name, firstRows), effectPoints)
+		return curve(s, ch, q, of)
 	}
 	ch.XLabel = "expected response"
 	var levels int64
