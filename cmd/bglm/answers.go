@@ -410,9 +410,9 @@ func (c *effectsCommand) all(e *cli.Env, s *duck.Session, sc *scoring, ms []move
 			on = append(on, "effects."+k+" IS NOT DISTINCT FROM "+table+"."+k)
 		}
 		from += " LEFT JOIN " + table + " ON " + strings.Join(on, " AND ")
-		// In the place of the first of its terms.
-		first := fmt.Sprintf("list_filter([x.column FOR x IN effects.l], lambda n: lower(n) IN (%s))[1]", m.names())
-		instead += fmt.Sprintf(" WHEN e.column = %s THEN %s.l", first, table)
+		// In the place of the first row about its terms: there is one for each class.
+		first := fmt.Sprintf("list_filter(effects.l, lambda o: lower(o.column) IN (%s))[1]", m.names())
+		instead += fmt.Sprintf(" WHEN e.column = %[1]s.column AND e.contrast = %[1]s.contrast THEN %[2]s.l WHEN lower(e.column) IN (%[3]s) THEN []", first, table, m.names())
 	}
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(blocked)) {
@@ -422,7 +422,7 @@ func (c *effectsCommand) all(e *cli.Env, s *duck.Session, sc *scoring, ms []move
 		}
 	}
 	l := "effects.l"
-	if gone != nil {
+	if gone != nil { // a column that moves others has blocked these
 		l = fmt.Sprintf("flatten([CASE%s WHEN lower(e.column) IN (%s) THEN [] ELSE [e] END FOR e IN effects.l])", instead, strings.Join(gone, ", "))
 	}
 	return c.print(e, s, "SELECT "+as+"unnest("+l+", recursive := true) FROM "+from)

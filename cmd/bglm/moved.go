@@ -39,15 +39,20 @@ func movers(s *duck.Session, sc *scoring, offset string) (out []mover, blocked m
 		return nil, nil, err
 	}
 	parts := f.Parts()
+	plain := map[string]bool{} // columns that are terms, of which there may be thousands
+	var computed []formula.Part
+	for _, p := range parts {
+		if p.Column && !p.Factor {
+			plain[strings.ToLower(p.SQL)] = true
+		} else {
+			computed = append(computed, p)
+		}
+	}
 	for _, c := range cols {
 		m := mover{Column: c, inOffset: formula.Mentions(offset, c.Name)}
-		own := false
-		for _, p := range parts {
-			switch {
-			case !p.Uses(c.Name):
-			case p.Column && !p.Factor:
-				own = true
-			default:
+		own := plain[strings.ToLower(quote.Name(c.Name))]
+		for _, p := range computed {
+			if p.Uses(c.Name) {
 				m.derived = append(m.derived, p)
 			}
 		}
@@ -70,8 +75,8 @@ func movers(s *duck.Session, sc *scoring, offset string) (out []mover, blocked m
 			}
 		}
 	}
-	for _, p := range parts { // of hour(date), which is no column of the data
-		for _, q := range parts {
+	for _, p := range computed { // such as hour(date), which is no column of the data
+		for _, q := range computed {
 			if p.Column || p.SQL == q.SQL || !strings.Contains(q.SQL, p.SQL) {
 				continue
 			}

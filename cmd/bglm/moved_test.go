@@ -90,6 +90,14 @@ func TestEffectsMoveTerms(t *testing.T) {
 	if s := strings.Join(got, ", "); s != one+", "+one {
 		t.Error(s)
 	}
+	ok(t, "fit", path("d.parquet"), "-f", "g ~ I(x^2) + x + h", "-m", "softmax", "--out", path("g.parquet"), "-q")
+	got = nil
+	for _, e := range effectsOf(t, "-b", path("g.parquet"), path("d.parquet"), "--step", "2") {
+		got = append(got, fmt.Sprint(e["column"], " ", e["contrast"]))
+	}
+	if s := strings.Join(got, ", "); s != "x g0: +2, x g1: +2, x g2: +2, h g0: mean(h1) - mean(h0), h g1: mean(h1) - mean(h0), h g2: mean(h1) - mean(h0)" {
+		t.Error(s)
+	}
 	if x := effectsOf(t, "-b", path("h.parquet"), path("d.parquet"), "--column", "x"); len(x) != 2 || x[0]["mean"] == x[1]["mean"] || x[0]["mean"] != es[2]["mean"] && x[0]["mean"] != es[5]["mean"] {
 		t.Error(x, es)
 	}
