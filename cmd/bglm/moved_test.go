@@ -150,6 +150,9 @@ func TestReportDrawsCurve(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := parsePage(t, b)
+		if verdict := p.id("verdict").content(); !strings.Contains(verdict, "one curve with the other terms of x") || strings.Contains(verdict, "x (") && strings.Contains(verdict, "one standard deviation more") {
+			t.Errorf("%s: %s", formula, verdict)
+		}
 		if want == 0 { // what the terms are without k is not known
 			if p.id("effects") != nil {
 				t.Errorf("%s: %s", formula, p.id("effects").content())

@@ -22,6 +22,7 @@ import (
 type columnDrive struct {
 	column              string
 	share, lower, upper float64
+	with                string // the column of the data whose other terms move with it, "" for none
 }
 
 // part describes the size of the share; it is relative to the variation of all columns together, so
@@ -66,6 +67,17 @@ func drivers(s *duck.Session, sc *scoring) (out []columnDrive, err error) {
 			out = append(out, d)
 			return err
 		})
+	if err != nil {
+		return nil, err
+	}
+	ms, _, err := movers(s, sc, "")
+	for _, m := range ms {
+		for k := range out {
+			if m.number && !m.single && m.has(out[k].column) {
+				out[k].with = m.Name
+			}
+		}
+	}
 	return out, err
 }
 
@@ -260,6 +272,8 @@ func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDri
 			return fmt.Sprintf(" (%.3g to %.3g)", shown(lower.Float64), shown(upper.Float64))
 		}
 		switch {
+		case d.with != "": // its weight alone says nothing
+			text += ": one curve with the other terms of " + d.with
 		case kind.String == "number" && per.Valid && expo.Valid:
 			text += fmt.Sprintf(": one standard deviation more multiplies %s by %.3g", ratioOf(sum.Family, sum.Link), math.Exp(per.Float64)) + between(math.Exp)
 		case kind.String == "number" && per.Valid:
