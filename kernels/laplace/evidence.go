@@ -644,7 +644,11 @@ func (h *learner) learnt() string {
 	var out []string
 	var vanished []bool
 	if !h.x.Options.Integrate && len(h.Names) > 0 && h.exact() {
-		vanished = h.Vanished(h.at.vars(), h.root.Of.Var)
+		variance, prior := h.at.vars(), h.root.Of.Var
+		if h.tied != nil { // next to nothing may be known of v where w is that of another column
+			variance, prior = h.tied.spread(h.at, variance, prior)
+		}
+		vanished = h.Vanished(variance, prior)
 	}
 	if s := h.Groups.Learnt(&h.x.Options, h.theta, h.lo, vanished); s != "" {
 		out = append(out, s)

@@ -362,6 +362,28 @@ func (t *tied) variances(variance []float64) {
 	}
 }
 
+// spread returns the variances of w under the posterior ev and under the prior, by column, from
+// those of v.
+func (t *tied) spread(ev *evidence, variance, prior []float64) (posterior, before []float64) {
+	posterior, before = slices.Clone(variance), slices.Clone(prior)
+	t.variances(before)
+	for _, s := range t.of {
+		q, a := len(s.Names), s.matrix()
+		for _, cols := range s.Levels {
+			for i, j := range cols {
+				row, v := a[i*q:(i+1)*q], 0.0
+				for m, b := range cols {
+					for n, c := range cols {
+						v += row[m] * row[n] * ev.between(b, c)
+					}
+				}
+				posterior[j] = v
+			}
+		}
+	}
+	return posterior, before
+}
+
 // deviations sets mean and sd of the weights' standard deviations, by column, from those of spreads.
 func (t *tied) deviations(spreads [2][]float64, mean, sd []float64) {
 	at := 0
