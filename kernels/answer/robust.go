@@ -50,7 +50,8 @@ const MaxRobust = 5000
 // (n-1)/(n-k) G/(G-1), k the sum of the leverages: the number of weights under a flat prior, and
 // otherwise how many of them the rows determine; hc2 and hc3 divide r² by 1-h and (1-h)², h the
 // row's leverage, and are for rows without clusters. hc0 is the default, as in R's sandwich() and
-// in vcovCL() for a GLM; with few rows hc3 is safer.
+// in vcovCL() for a GLM; with few rows hc3 is safer. H is the observed curvature, which is R's
+// expected one for canonical links alone.
 //
 // A row of weight w is w rows: M has w r² x xᵀ, u_g w r x, r and h being those of one of them, and n
 // is the sum of the weights. A weight below 1 is that fraction of a row; h is then that of the whole
