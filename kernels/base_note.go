@@ -14,7 +14,7 @@ import (
 //
 // Cost: O(non-zeros), for fits that can.
 func (p *Problem) BaseNote(f *Fit) string {
-	if p.N == 0 || p.free() || p.Offset != nil && p.Count != nil { // exposures of pooled rows are not known
+	if p.N == 0 || p.free() {
 		return ""
 	}
 	l, err := f.Likelihood()
@@ -23,10 +23,14 @@ func (p *Problem) BaseNote(f *Fit) string {
 	}
 	eta := p.predictorsAt(f)
 	b := p.Batch()
-	return lik.BesideMean(l, p.N, p.constant, func(i int) (lik.Obs, float64) {
+	row := func(i int) (lik.Obs, float64) {
 		p.Stop.Row(i)
 		return b.Obs(i), eta[i]
-	})
+	}
+	if p.unshifted != nil {
+		return lik.BesideMeanOf(l, p.N, p.constant, row, p.unshifted)
+	}
+	return lik.BesideMean(l, p.N, p.constant, row)
 }
 
 // ConstantNote is the note on responses that are all equal if their spread is to be learnt; "" for
@@ -52,7 +56,7 @@ func ConstantNote(y float64) string {
 
 // free reports whether no offset, prior or given weights keep the fit from the mean of the rows.
 func (p *Problem) free() bool {
-	return p.Offset == nil && (p.NoIntercept || p.Start == nil && len(p.Priors) == 0 && len(p.At) == 0 && p.Prior.Complete() == DefaultPrior)
+	return p.Offset == nil && p.unshifted == nil && (p.NoIntercept || p.Start == nil && len(p.Priors) == 0 && len(p.At) == 0 && p.Prior.Complete() == DefaultPrior)
 }
 
 // ClassBaseNote is BaseNote for a fit with classes: without x the rows are predicted by the

@@ -24,6 +24,9 @@ type pools struct {
 	offset  []float64 // of each pool, by.ByOffset
 	sums    []lik.Pool
 	rows    int64 // number pooled
+	// unshifted are all rows without their offsets, once one has an offset that is not compared:
+	// what the mean alone predicts.
+	unshifted *lik.Pool
 
 	hash  []uint64
 	table []uint32 // open addressing by hash: 1 + pool, 0 if free; at most half full
@@ -111,6 +114,9 @@ func (p *pools) insert(h uint64, k uint32) {
 // add pools rows [lo, hi) of b.
 func (p *pools) add(b *Batch, lo, hi int) {
 	var at [tupleRows]uint32
+	if b.Offset != nil && !p.by.ByOffset {
+		p.unshifted = p.withoutOffsets()
+	}
 	for ; lo < hi; lo += tupleRows {
 		n := min(tupleRows, hi-lo)
 		p.rows += int64(n)
@@ -119,7 +125,24 @@ func (p *pools) add(b *Batch, lo, hi int) {
 		for i, k := range at[:n] {
 			p.by.Add(&p.sums[k], b.Obs(lo+i), b.Shift(lo+i))
 		}
+		if p.unshifted != nil {
+			for i := range n {
+				p.by.Add(p.unshifted, b.Obs(lo+i), 0)
+			}
+		}
 	}
+}
+
+// withoutOffsets is unshifted, made if no row has had an offset.
+func (p *pools) withoutOffsets() *lik.Pool {
+	if p.unshifted != nil {
+		return p.unshifted
+	}
+	all := &lik.Pool{}
+	for k := range p.sums {
+		all.Merge(&p.sums[k], p.lik)
+	}
+	return all
 }
 
 // findAll is find for the rows of b from lo on, up to tupleRows of them, in order.
@@ -166,6 +189,10 @@ func (p *pools) merge(src *pools, ids []uint32) {
 	var at [tupleRows]uint32
 	var b Batch
 	p.rows += src.rows
+	if p.unshifted != nil || src.unshifted != nil {
+		p.unshifted = p.withoutOffsets()
+		p.unshifted.Merge(src.withoutOffsets(), p.lik)
+	}
 	for from := 0; from < len(src.sums); from += tupleRows {
 		n := min(tupleRows, len(src.sums)-from)
 		b.Reset()
@@ -194,6 +221,10 @@ func (p *pools) clone() *pools {
 	c.row, c.feature, c.value = slices.Clone(p.row), slices.Clone(p.feature), slices.Clone(p.value)
 	c.offset, c.sums, c.hash, c.table = slices.Clone(p.offset), slices.Clone(p.sums), slices.Clone(p.hash), slices.Clone(p.table)
 	c.tuples = tuples{}
+	if p.unshifted != nil {
+		all := *p.unshifted
+		c.unshifted = &all
+	}
 	return &c
 }
 
@@ -271,7 +302,7 @@ func (r *Rows) Pooled() *Rows {
 	c, constant := r.pools.chunk()
 	q.pools, q.chunks = nil, []chunk{c}
 	q.n, q.nnz = c.Len(), len(c.Value)
-	q.stood, q.constant = r.pools.rows, constant
+	q.stood, q.constant, q.unshifted = r.pools.rows, constant, r.pools.unshifted
 	return &q
 }
 

@@ -210,3 +210,44 @@ func BenchmarkPools(b *testing.B) {
 		})
 	}
 }
+
+// The rows without their offsets are one pool whenever the first offset comes, in parts as at once.
+func TestPoolsWithoutOffsets(t *testing.T) {
+	for _, family := range [][2]string{{"poisson", "log"}, {"gaussian", "identity"}, {"gamma", "log"}} {
+		l, err := lik.New(family[0], family[1], lik.Params{Dispersion: 1, Shape: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := repeating(rand.New(rand.NewPCG(3, 1)), 3000, 5, false)
+		plain := *b
+		plain.Offset = nil
+		want, by := lik.Pool{}, lik.Pooled(l)
+		for i := range b.Y {
+			b.Y[i] += 0.5 // gamma has no 0
+			by.Add(&want, plain.Obs(i), 0)
+		}
+		ids := make([]uint32, 2000)
+		for k := range ids {
+			ids[k] = uint32(k)
+		}
+		late, part := newPools(l), newPools(l)
+		late.add(&plain, 0, 1000)
+		if late.unshifted != nil {
+			t.Error(family, "offsets that no row has")
+		}
+		late.add(b, 1000, 1500)
+		part.add(&plain, 1500, 3000)
+		late.clone().merge(part, ids)
+		if late.unshifted.Rows != 1500 || part.unshifted != nil {
+			t.Error(family, "a part has changed")
+		}
+		part.merge(late, ids)
+		late.merge(newPools(l), ids)
+		got := part.unshifted
+		for k, v := range [][2]float64{{got.Rows, want.Rows}, {got.Weight, want.Weight}, {got.Mean, want.Mean}, {got.Spread, want.Spread}, {got.Log, want.Log}} {
+			if math.Abs(v[0]-v[1]) > 1e-9*(1+math.Abs(v[1])) {
+				t.Errorf("%s: sum %d is %v, not %v", family, k, v[0], v[1])
+			}
+		}
+	}
+}

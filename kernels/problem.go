@@ -60,6 +60,8 @@ type Problem struct {
 	within   []float64 // of pooled rows: see lik.Pooling
 	stood    int64     // rows of the table, unless Count is nil
 	constant float64   // of the log likelihood of pooled rows
+	// unshifted is the pool of all rows without their offsets, if pools combine different ones.
+	unshifted *lik.Pool
 
 	// Of rows that are not kept.
 	unseen  *Totals
@@ -143,7 +145,7 @@ func (r *Rows) problem(s *stop.Stop, to placement) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped, stood: r.stood, constant: r.constant}
+	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped, stood: r.stood, constant: r.constant, unshifted: r.unshifted}
 	if err := m.CheckPriorBy(&r.Dict, int64(r.Len())); err != nil {
 		return nil, err
 	}

@@ -77,8 +77,9 @@ type Rows struct {
 	pools *pools // of Options.Compress, instead of chunks
 	// Of rows made from pools: the number of rows they stand for, and the constant by which the log
 	// likelihood of the latter is higher.
-	stood    int64
-	constant float64
+	stood     int64
+	constant  float64
+	unshifted *lik.Pool // of pools
 }
 
 // chunk is a block of rows.

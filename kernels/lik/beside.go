@@ -17,11 +17,37 @@ const besideMean = 7
 // The mean has the fit's dispersion and shape, and pays half the logarithm of the rows for being
 // learnt. Responses all at an end of their range, whose mean has no predictor, are left out.
 func BesideMean(l Likelihood, n int, known float64, row func(i int) (o Obs, s float64)) string {
-	t := l.Traits()
-	if t.Predictor == nil {
+	weight, alone, ok := meanAlone(l, n, row)
+	if !ok {
 		return ""
 	}
-	var weight, count, y float64
+	mean := known + sumLogLik(l, n, func(i int) (Obs, float64) { o, _ := row(i); return o, alone })
+	return Beside(known+sumLogLik(l, n, row), mean-0.5*math.Log(weight), weight)
+}
+
+// BesideMeanOf is BesideMean for n rows made from pools of rows with different offsets: those that
+// the mean alone predicts are all of them without offsets, one pool.
+func BesideMeanOf(l Likelihood, n int, known float64, row func(i int) (o Obs, s float64), all *Pool) string {
+	made, _, constant := Pooled(l).Make(all)
+	under := func(s float64) func(i int) (Obs, float64) {
+		return func(i int) (Obs, float64) { return made[i], s }
+	}
+	weight, alone, ok := meanAlone(l, len(made), under(0))
+	if !ok {
+		return ""
+	}
+	mean := constant + sumLogLik(l, len(made), under(alone))
+	return Beside(known+sumLogLik(l, n, row), mean-0.5*math.Log(weight), weight)
+}
+
+// meanAlone returns the weight of all rows and the predictor of their mean; false if there is none,
+// or no more than one row.
+func meanAlone(l Likelihood, n int, row func(i int) (Obs, float64)) (weight, alone float64, ok bool) {
+	t := l.Traits()
+	if t.Predictor == nil {
+		return 0, 0, false
+	}
+	var count, y float64
 	for i := range n {
 		o, _ := row(i)
 		trials := 1.0
@@ -30,21 +56,19 @@ func BesideMean(l Likelihood, n int, known float64, row func(i int) (o Obs, s fl
 		}
 		weight, count, y = weight+o.Weight, count+o.Weight*trials, y+o.Weight*o.Y
 	}
-	alone := t.Predictor(y / count)
-	if !(weight > 1) || math.IsNaN(alone) || math.IsInf(alone, 0) {
-		return ""
-	}
-	fit, mean := known, known-0.5*math.Log(weight)
+	alone = t.Predictor(y / count)
+	return weight, alone, weight > 1 && !math.IsNaN(alone) && !math.IsInf(alone, 0)
+}
+
+// sumLogLik is the log likelihood of rows at their predictors.
+func sumLogLik(l Likelihood, n int, row func(i int) (Obs, float64)) (sum float64) {
 	for i := range n {
-		o, s := row(i)
-		if !(o.Weight > 0) {
-			continue
+		if o, s := row(i); o.Weight > 0 {
+			p, _, _ := l.LogLik(o, s)
+			sum += p
 		}
-		p, _, _ := l.LogLik(o, s)
-		q, _, _ := l.LogLik(o, alone)
-		fit, mean = fit+p, mean+q
 	}
-	return Beside(fit, mean, weight)
+	return sum
 }
 
 // Beside returns the sentence about rows of total weight weight whose log density is fit under the
