@@ -33,6 +33,16 @@ func (p *Problem) BaseNote(f *Fit) string {
 	return lik.BesideMean(l, p.N, p.constant, row)
 }
 
+// BaseNote is that of a problem whose rows, of m, are not kept: fit is their log likelihood under the
+// fit. Only of 0/1 responses do the totals say what the mean alone predicts, "" for others; and
+// without an intercept they do not say whether there was an offset.
+func (t *Totals) BaseNote(m *Model, fit float64) string {
+	if !m.Lik.Traits().Binary || m.NoIntercept {
+		return ""
+	}
+	return lik.BesideShare(fit, t.Y.Center, t.Y.Weight)
+}
+
 // ConstantNote is the note on responses that are all equal if their spread is to be learnt; "" for
 // others.
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -454,5 +455,35 @@ func TestPassesBare(t *testing.T) {
 	for i, b := range want.Beliefs {
 		kerneltest.Close(t, "mean of "+b.Feature, got.Beliefs[i].Mean, b.Mean, kerneltest.Tol{Abs: 1e-4 * math.Sqrt(b.Variance)})
 		kerneltest.Close(t, "variance of "+b.Feature, got.Beliefs[i].Variance, b.Variance, kerneltest.Tol{Rel: 1e-4}) // the curvature is 3e10 times the prior's precision: 6e-6 and more is rounding
+	}
+}
+
+// A given offset that keeps a fit of 0/1 responses from their mean is said by passes as by the fit of
+// the rows kept, with the same losses; of other responses the sums do not say enough.
+func TestPassesBeside(t *testing.T) {
+	tab := few(600, "bernoulli", true, true)
+	far := make([]float64, tab.Len())
+	for i := range far {
+		far[i] = 3 * math.Sin(float64(i))
+	}
+	tab.Offset = rows.Numbers("o", far)
+	beside := regexp.MustCompile("the fit's own rows have a log loss of .*")
+	s := plain(t)
+	want, err := Fit(context.Background(), "laplace", s, tab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := passes(t, func(*option.Settings) {}, tab, 3, nil)
+	if note := beside.FindString(want.Fit.Status); note == "" || beside.FindString(got.Status) != note {
+		t.Errorf("status %q, of the rows kept %q", got.Status, want.Fit.Status)
+	}
+	low, _ := lowRankPasses(t, []any{"rank", 3}, tab, 3)
+	if !beside.MatchString(low.Status) {
+		t.Errorf("status of a low rank %q", low.Status)
+	}
+	tab.Offset = nil
+	got, _ = passes(t, func(*option.Settings) {}, tab, 3, nil)
+	if beside.MatchString(got.Status) {
+		t.Errorf("without an offset: %q", got.Status)
 	}
 }

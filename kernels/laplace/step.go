@@ -104,6 +104,9 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 		f.AddStatus(f.GapNote(m))
 		f.AddStatus(s.misfit.Note(m.Lik))
 		f.AddStatus(s.misfit.Neighbours(n.distance))
+		if !s.sites { // those of ep sum no likelihood at the point
+			f.AddStatus(s.totals.BaseNote(m, s.logLik))
+		}
 		if !m.LearnsPrior() {
 			f.AddStatus(f.PriorNote(m))
 		}

@@ -25,6 +25,16 @@ func BesideMean(l Likelihood, n int, known float64, row func(i int) (o Obs, s fl
 	return Beside(known+sumLogLik(l, n, row), mean-0.5*math.Log(weight), weight)
 }
 
+// BesideShare is BesideMean of responses that are 0 or 1: of rows of total weight weight, whose mean
+// is share and whose log density under the fit is fit.
+func BesideShare(fit, share, weight float64) string {
+	if !(weight > 1 && share > 0 && share < 1) {
+		return ""
+	}
+	mean := weight * (share*math.Log(share) + (1-share)*math.Log1p(-share))
+	return Beside(fit, mean-0.5*math.Log(weight), weight)
+}
+
 // BesideMeanOf is BesideMean for n rows made from pools of rows with different offsets: those that
 // the mean alone predicts are all of them without offsets, one pool.
 func BesideMeanOf(l Likelihood, n int, known float64, row func(i int) (o Obs, s float64), all *Pool) string {

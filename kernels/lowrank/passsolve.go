@@ -339,6 +339,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 	if f.Converged {
 		f.AddStatus(s.misfit.Note(m.Lik))
 		f.AddStatus(s.misfit.Neighbours(distance))
+		f.AddStatus(s.totals.BaseNote(m, s.logLik))
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
 	}
