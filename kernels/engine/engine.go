@@ -492,6 +492,7 @@ func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, s
 			say()
 		}
 		f.AddStatus(m.StrayNote(f))
+		f.AddStatus(f.CloseNote())
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
 		f.AddStatus(f.ExactNote(m))

@@ -100,6 +100,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 	f.AddStatus(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
 		f.AddStatus(s.scaleNote(f, m, &d))
+		f.AddStatus(f.CloseNote())
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
 		f.AddStatus(s.misfit.Note(m.Lik))

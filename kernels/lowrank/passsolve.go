@@ -340,6 +340,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 		f.AddStatus(s.misfit.Note(m.Lik))
 		f.AddStatus(s.misfit.Neighbours(distance))
 		f.AddStatus(s.totals.BaseNote(m, s.logLik))
+		f.AddStatus(f.CloseNote())
 		f.AddStatus(f.CrossNote())
 		f.AddStatus(f.GapNote(m))
 	}
