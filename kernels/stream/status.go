@@ -56,7 +56,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.learner() != nil && s.constant() == nil {
 		status = kernels.Join(status, b.learner().Note())
 	}
-	if _, bad := s.responses.worseThanMean(f, s.plan, s.score(k)); !bad || s.plan.linear || s.plan.answers.trials || s.plan.answers.heavy || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
+	if _, bad := s.responses.worseThanMean(f, s.plan, s.dict.Len(), s.score(k)); !bad || s.plan.linear || s.plan.answers.trials || s.plan.answers.heavy || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))

@@ -25,6 +25,7 @@ type responseSummary struct {
 	alone         float64     // log density under the mean so far alone, if not from the sums
 	scale         lik.Learner // of the responses about that mean, if the filter's is learnt; nil for counts
 	early         float64     // log density by which the mean alone was ahead after growingEarly rows
+	learning      learningCost
 	calibration
 	furthest   furthest
 	neighbours lik.Dependence // in the predictions before they came
@@ -34,7 +35,7 @@ type responseSummary struct {
 }
 
 // responseSummarySize is the memory of a summary in bytes.
-const responseSummarySize = 432
+const responseSummarySize = 448
 
 // The number of rows before the summary. Responses whose expectation grows exponentially are
 // predicted too large by any factor while weights are many relative to the rows: their summary begins
@@ -192,6 +193,7 @@ func merged(c, o *responseSummary) *responseSummary {
 		c.scale.Merge(o.scale)
 	}
 	c.merge(t.calibration)
+	c.learning.merge(t.learning)
 	c.furthest.merge(t.furthest)
 	c.neighbours.Merge(&t.neighbours)
 	c.middle.Merge(t.middle)
@@ -240,9 +242,47 @@ func (c *responseSummary) begun(p *Plan, score float64) {
 	}
 }
 
-// worse is the log evidence in nats by which the mean alone must be ahead. Under the model itself
-// that happens in less than one run of a thousand, because the ratio of the mean's density to the
-// model's has expectation 1 (Markov's inequality).
+// learningCost is the log density that a stream loses because it has to learn its weights, even those
+// that are 0. A row whose predictor has variance v, and whose likelihood curvature κ, costs ½ log(1 + vκ)
+// on average, which is ½ log |Σ₀|/|Σₙ| of all. A row counts as much as under a prior that is worth one
+// row at most: a wider one predicts worse for no good. The zero value is no cost.
+type learningCost struct{ log, rest float64 } // of Π 1/(1 + vκ): the logarithm of a part, and the rest; 0 stands for 1
+
+// add adds a row that multiplies the variance of its predictor by shrinks = 1/(1 + vκ).
+func (c *learningCost) add(shrinks float64) {
+	if c.rest == 0 {
+		c.rest = 1
+	}
+	if c.rest *= max(shrinks, 0.5); c.rest < 1e-200 || c.rest > 1e200 {
+		c.log, c.rest = c.all(), 1
+	}
+}
+
+func (c *learningCost) all() float64 {
+	if c.rest == 0 {
+		return 0
+	}
+	return c.log + math.Log(c.rest)
+}
+
+func (c *learningCost) merge(o learningCost) { c.log, c.rest = c.all()+o.all(), 1 }
+
+// learntBy is the number of rows for each weight from which what it costs to learn them says nothing of
+// predictions later on: with fewer, these lose an eighth of a nat a row or more by the same.
+const learntBy = 4
+
+// of returns the cost of a stream of n rows and so many weights, 0 if these are many. Weights that drift
+// cost as much again and again, of which no more counts than what they cost once.
+func (c *learningCost) of(n float64, weights int) float64 {
+	if n < learntBy*float64(weights) {
+		return 0
+	}
+	return max(0, min(-0.5*c.all(), 0.5*float64(weights)*math.Log1p(n)))
+}
+
+// worse is the log evidence in nats by which the mean alone must be ahead, beyond what it costs to learn
+// the weights. Under the model itself that happens in less than one run of a thousand, because the ratio
+// of the mean's density to the model's has expectation 1 (Markov's inequality).
 const worse = 7
 
 // order reports whether equal responses came in long runs: neighbours correlate by more than a
@@ -303,8 +343,8 @@ func logRuns(most, ones, zeros float64) float64 {
 const farInnovation = 50
 
 // worseThanMean reports whether the rows' mean alone, with log density base, predicts them better
-// than f's filter, whose log density was score.
-func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
+// than f's filter of so many weights, whose log density was score.
+func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, weights int, score float64) (base float64, is bool) {
 	if c == nil || innovates(p.rule) && !p.linear { // its noise is measurement noise
 		return 0, false
 	}
@@ -317,7 +357,7 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) 
 	if c.n > growingSeveral {
 		lead -= max(c.early, 0)
 	}
-	return base, ok && lead > worse
+	return base, ok && lead > worse+c.learning.of(c.n, weights)
 }
 
 // unexplained is the correlation of neighbouring residuals above which x does not explain the order of
@@ -325,10 +365,10 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, score float64) 
 // put in runs 0.4 to 0.8.
 const unexplained = 0.2
 
-// notes returns the notes on a summary over whose rows f's filter had the log density score; exact says
+// notes returns the notes on a summary over whose rows f's filter, of so many weights, had the log density score; exact says
 // that it has the posterior in any order of the rows, and curve is the note on a column.
-func (c *responseSummary) notes(f *kernels.Fit, p *Plan, score float64, exact bool, curve string) (status string) {
-	if base, bad := c.worseThanMean(f, p, score); bad {
+func (c *responseSummary) notes(f *kernels.Fit, p *Plan, weights int, score float64, exact bool, curve string) (status string) {
+	if base, bad := c.worseThanMean(f, p, weights, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
 	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {
@@ -424,6 +464,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 			s.responses.expect(y, r.m, r.v)
 		}
 		s.responses.add(y, &p.answers)
+		s.responses.learning.add(1 - r.v*r.t.Beta)
 		by := lik.Residual(r.t.Alpha, r.t.Beta)
 		if s.responses.neighbours.Add(y, by); p.noise && p.Exact {
 			s.responses.middle.Add(y, by)

@@ -216,3 +216,36 @@ func TestFurthest(t *testing.T) {
 		t.Errorf("%d of 10,000 random sets have such a response", said)
 	}
 }
+
+// TestLearningCost: rows that say the same of one weight cost half the logarithm of what they add up to,
+// in one stream or in parts; a row under a wide prior costs half a row's; few rows and rows under drift
+// are bounded.
+func TestLearningCost(t *testing.T) {
+	const n = 2000
+	tol := kerneltest.Tol{Rel: 1e-12}
+	var all learningCost
+	var parts [2]learningCost
+	for k := range n {
+		shrinks := (1 + float64(k)) / (2 + float64(k)) // a prior worth a row, and k rows
+		all.add(shrinks)
+		parts[k%2].add(shrinks)
+	}
+	kerneltest.Close(t, "a weight", all.of(n, 1), 0.5*math.Log(1+n), tol)
+	parts[0].merge(parts[1])
+	kerneltest.Close(t, "in parts", parts[0].of(n, 1), 0.5*math.Log(1+n), tol)
+	var wide, drift learningCost
+	wide.add(1e-12)
+	kerneltest.Close(t, "a wide prior", wide.of(4, 1), 0.5*math.Ln2, tol)
+	for range n {
+		drift.add(0.6)
+	}
+	kerneltest.Close(t, "drift", drift.of(n, 1), 0.5*math.Log(1+n), tol)
+	kerneltest.Close(t, "far beyond the range of a number", drift.of(n, n/learntBy), -0.5*n*math.Log(0.6), tol)
+	if got := all.of(n, 1+n/learntBy); got != 0 {
+		t.Errorf("few rows for each weight: %v", got)
+	}
+	var none learningCost
+	if got := none.of(n, 1); got != 0 {
+		t.Errorf("no rows: %v", got)
+	}
+}
