@@ -247,8 +247,8 @@ func (r *Robust) Robustly(ctx context.Context) (f *kernels.Fit, err error) {
 	if r.grouped && len(r.clusters) < 2 {
 		return nil, fmt.Errorf("cluster: found %d of them; allowed: two and more", len(r.clusters))
 	}
-	said := strings.Split(out.Status, "; ")
-	out.Status = kernels.Or(strings.Join(slices.DeleteFunc(said, lik.IsOverdispersionNote), "; "), "ok")
+	said := slices.DeleteFunc(strings.Split(out.Status, "; "), func(s string) bool { return lik.IsOverdispersionNote(s) || lik.IsFixedNote(s) })
+	out.Status = kernels.Or(strings.Join(said, "; "), "ok")
 	if r.n != out.N {
 		out.AddStatus(fmt.Sprintf("the robust covariance is of %d rows, the fit of %d", r.n, out.N))
 	}

@@ -3,6 +3,7 @@ package lik
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -318,26 +319,57 @@ func (f *Fixed) Note(l Likelihood) string {
 	if f != nil && f.trials != nil {
 		return f.trials.Note(l)
 	}
+	other := "use a method that keeps the rows and learns it"
+	if _, is := l.(gaussian); is {
+		other = "'auto', which learns it"
+	}
+	return f.NoteWithin(l, 1, other)
+}
+
+// NoteWithin is Note for rows under a fit to them, with that part of their degrees of freedom, whose
+// predictors Observe had without variance. other says what to do instead of giving the value.
+//
+// The residuals vary by at least that part of what they would around the truth.
+func (f *Fixed) NoteWithin(l Likelihood, freedom float64, other string) string {
 	factor, errors, ok := f.Estimate(l)
-	if !ok || !far(factor, errors) || f.inverseFits() {
+	if !ok {
 		return ""
 	}
-	name, is, less, learns := "shape", 0.0, factor > 1, "use a method that keeps the rows and learns it"
+	name, is, noise := "shape", 0.0, -1.0 // noise rises with the parameter to this power
 	switch l := l.(type) {
 	case gamma:
 		is = l.shape
 	case negbinomial:
 		is = l.size
 	case studentT:
-		name, is, less = "dispersion", l.dispersion, factor < 1
+		name, is, noise = "dispersion", l.dispersion, 1
 	case gaussianLog:
-		name, is, less = "dispersion", l.dispersion, factor < 1
+		name, is, noise = "dispersion", l.dispersion, 1
 	case gaussian:
-		name, is, less, learns = "dispersion", l.dispersion, factor < 1, "'auto', which learns it"
+		name, is, noise = "dispersion", l.dispersion, 1
 	}
 	wide := "narrow"
-	if less {
+	if noise*math.Log(factor) < 0 {
 		wide = "wide"
+		less := factor
+		if factor *= math.Pow(freedom, -noise); noise*math.Log(factor) >= 0 {
+			return ""
+		}
+		errors *= math.Log(factor) / math.Log(less)
 	}
-	return fmt.Sprintf("%s %.3g does not agree with the rows, which say about %.3g: standard deviations and intervals are too %s; give that value, or %s", name, is, is*factor, wide, learns)
+	if !far(factor, errors) || f.inverseFits() {
+		return ""
+	}
+	return fmt.Sprintf("%s %.3g%s%.3g: standard deviations and intervals are too %s; %s%s", name, is, disagrees, is*factor, wide, giveThat, other)
 }
+
+// IsFixedNote reports whether one of the sentences of a status is of NoteWithin.
+func IsFixedNote(sentence string) bool {
+	return strings.Contains(sentence, disagrees) || strings.HasPrefix(sentence, giveThat)
+}
+
+// The parts of the sentence of NoteWithin, which has two.
+const (
+	disagrees = " does not agree with the rows, which say about "
+	giveThat  = "give that value, or "
+)
