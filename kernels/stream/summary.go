@@ -393,6 +393,9 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, weights int, score floa
 	if c != nil && p.noise && p.Exact {
 		status = kernels.Join(status, c.middle.Note())
 	}
+	if c != nil {
+		status = kernels.Join(status, kernels.SamplingNote(p.Model.Lik, c.n, c.w))
+	}
 	return status
 }
 
