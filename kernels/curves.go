@@ -41,8 +41,8 @@ func (c *curves) add(i int, residual float64) {
 	c.spread.Add(residual)
 }
 
-// note is the sentence about the column, or else the pair of columns, that residuals follow most, for
-// which share of their variance; "" if they clearly follow none. of says whose residuals they are, one
+// note is the sentence about the column, or the pair of columns, that residuals follow most, for which
+// share of their variance, of a pair that of the interaction; "" if they clearly follow none. of says whose residuals they are, one
 // of so many kinds, and independent is the part of the rows that tells.
 func (c *curves) note(of string, kinds int, independent float64) (most float64, note string) {
 	n := float64(len(c.residual))
@@ -63,7 +63,7 @@ func (c *curves) note(of string, kinds int, independent float64) (most float64, 
 			most, note = share, lik.CurveNote(of, x.name, share)
 		}
 	}
-	if note != "" || !pairs {
+	if !pairs {
 		return most, note
 	}
 	c.flatten(columns)
@@ -74,8 +74,8 @@ func (c *curves) note(of string, kinds int, independent float64) (most float64, 
 			for i, r := range c.residual {
 				cross.Add(a.cell[i], b.cell[i], r)
 			}
-			if share := cross.Clear(&c.spread, test); share > most {
-				most, note = share, lik.CrossNote(of, a.name, b.name, share)
+			if share, interaction := cross.Clear(&c.spread, test); interaction > most {
+				most, note = interaction, lik.CrossNote(of, a.name, b.name, share)
 			}
 		}
 	}

@@ -140,6 +140,8 @@ func TestCurvesTogether(t *testing.T) {
 				u, v, y := shaped(seed, n, family, product)
 				own := []*rows.Slice{rows.Numbers("u", u), rows.Numbers("v", v)}
 				check("numbers", statusOf(t, method, family, y, own...), true)
+				bent, at, z := shaped(seed, n, family, func(u, v float64) float64 { return 3*u*v + 1.2*u*u }) // the product is more than the square
+				check("and the square of one", statusOf(t, method, family, z, rows.Numbers("u", bent), rows.Numbers("v", at)), true)
 				check("their product", statusOf(t, method, family, y, append(own, rows.Numbers("w", products(u, v)))...), false)
 				u, v, y = shaped(seed, n, family, signs)
 				levels := []*rows.Slice{rows.Texts("u", side(u)), rows.Texts("v", side(v))}

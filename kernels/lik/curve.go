@@ -79,14 +79,14 @@ func (s *Spread) moments() (n, mean, variance, fourth float64) {
 	return n, m, p[2]/n - m*m, p[4]/n - 4*m*p[3]/n + 6*m*m*p[2]/n - 3*m*m*m*m
 }
 
-// clear reports whether a share of the variance is large, and a part of it that has d of the residuals'
-// degrees of freedom is more than any of so many tests has by chance. A few large residuals among many
-// small ones, as those of rare events, count as many degrees of freedom as normal ones of the same
-// kurtosis. If all lie within one standard deviation, they only show how sure the prior lets a fit be.
-func (s *Spread) clear(share, part, d float64, t ShareTest) bool {
+// clear reports whether a part of the variance that has d of the residuals' degrees of freedom is large,
+// and more than any of so many tests has by chance. A few large residuals among many small ones, as
+// those of rare events, count as many degrees of freedom as normal ones of the same kurtosis. If all
+// lie within one standard deviation, they only show how sure the prior lets a fit be.
+func (s *Spread) clear(part, d float64, t ShareTest) bool {
 	n, _, variance, fourth := s.moments()
 	freedom := min(t.Freedom, n, 3*n*variance*variance/fourth)
-	return share > curved+wayRows*float64(t.Learnt)/n && (variance > usual || share*variance > curvedBy) && s.most > 1 && d >= 1 && freedom >= curveFreedom &&
+	return part > curved+wayRows*float64(t.Learnt)/n && (variance > usual || part*variance > curvedBy) && s.most > 1 && d >= 1 && freedom >= curveFreedom &&
 		mathext.RegIncBeta((freedom-d)/2, d/2, max(0, 1-part))*float64(t.Tests) < curvedClearly
 }
 
@@ -138,7 +138,7 @@ func (c *Curve) Share() (share, freedom float64) {
 // Clear returns Share if it is large and clear, and otherwise 0.
 func (c *Curve) Clear(t ShareTest) float64 {
 	share, d := c.Share()
-	if !c.spread.clear(share, share, d, t) {
+	if !c.spread.clear(share, d, t) {
 		return 0
 	}
 	return share
@@ -217,14 +217,14 @@ func (c *Cross) Share(s *Spread) (share, interaction, freedom float64) {
 	return share / (n * variance), interaction / (n * variance), freedom
 }
 
-// Clear returns the share between cells of the residuals s if it is large and the interaction clear,
-// and otherwise 0.
-func (c *Cross) Clear(s *Spread, t ShareTest) float64 {
+// Clear returns the share between cells of the residuals s, and that of the interaction, if this is
+// large and clear, and otherwise 0.
+func (c *Cross) Clear(s *Spread, t ShareTest) (share, interaction float64) {
 	share, interaction, d := c.Share(s)
-	if !s.clear(share, interaction, d, t) {
-		return 0
+	if !s.clear(interaction, d, t) {
+		return 0, 0
 	}
-	return share
+	return share, interaction
 }
 
 // effects are those of the cells of either column by least squares, one column after the other until

@@ -177,8 +177,8 @@ func (c *crosses) size() int64 {
 }
 
 // note is the note on the pair of columns that residuals follow most together, "" if they clearly follow
-// none; test is that of single columns.
-func (c *crosses) note(s *State, f *kernels.Fit, test lik.ShareTest) (note string) {
+// none or a single column as much, that of most; test is that of single columns.
+func (c *crosses) note(s *State, f *kernels.Fit, test lik.ShareTest, most float64) (note string) {
 	if c == nil {
 		return ""
 	}
@@ -188,13 +188,12 @@ func (c *crosses) note(s *State, f *kernels.Fit, test lik.ShareTest) (note strin
 		}
 		return string(s.dict.Name(x.number))
 	}
-	most := 0.0
 	test.Tests = len(c.columns) + len(c.pairs)
 	for k := range c.columns {
 		for l := range k {
-			if share := c.pairs[k*(k-1)/2+l].Clear(&c.spread, test); share > most {
+			if share, interaction := c.pairs[k*(k-1)/2+l].Clear(&c.spread, test); interaction > most {
 				if a, b := name(c.columns[l]), name(c.columns[k]); !hasParts(f, a) && !hasParts(f, b) {
-					most, note = share, lik.CrossNote("", a, b, share)
+					most, note = interaction, lik.CrossNote("", a, b, share)
 				}
 			}
 		}

@@ -69,7 +69,7 @@ func mergedCurves(a, b *lik.Curve) *lik.Curve {
 	return a
 }
 
-// curveNote is the note on the column of f, the fit of s, that residuals follow most, or else the pair
+// curveNote is the note on the column of f, the fit of s, that residuals follow most, or the pair
 // of columns, "" if they clearly follow none otherwise than by a line and a sum.
 func (s *State) curveNote(f *kernels.Fit) (note string) {
 	if s.plan.Drifts || s.responses == nil {
@@ -91,10 +91,7 @@ func (s *State) curveNote(f *kernels.Fit) (note string) {
 			}
 		}
 	}
-	if note != "" {
-		return note
-	}
-	return s.responses.crosses.note(s, f, test)
+	return kernels.Or(s.responses.crosses.note(s, f, test, most), note)
 }
 
 // hasParts reports whether a column of f is an interaction.
