@@ -357,7 +357,10 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, weights int, sc
 	if c.n > growingSeveral {
 		lead -= max(c.early, 0)
 	}
-	return base, ok && lead > worse+c.learning.of(c.n, weights)
+	if !p.Drifts || p.Model.Options.AutoNoise { // a given noise is what is judged
+		lead -= c.learning.of(c.n, weights)
+	}
+	return base, ok && lead > worse
 }
 
 // unexplained is the correlation of neighbouring residuals above which x does not explain the order of
