@@ -84,13 +84,7 @@ func (t *tied) forget(b *arrowhead.Belief, lambda float64) error {
 	if lambda == 1 {
 		return nil
 	}
-	d := b.Dim()
-	delta, nu := dense.New(d, d), make([]float64, d)
-	for j := range d {
-		w := t.blockPrior(j)
-		delta.Row(j)[j] = (1 - lambda) / w.Variance
-		nu[j] = delta.Row(j)[j] * w.Mean
-	}
+	delta, nu := t.priorShare(b.Dim(), 1-lambda)
 	b.ScaleBlock(lambda)
 	return b.Precise(delta, nu)
 }
@@ -129,4 +123,15 @@ func (t *tied) applyAllDrift(now float64) {
 			t.driftLeaf(k, now)
 		}
 	}
+}
+
+// priorShare is that share of the prior of a block of d weights: precision, and precision times mean.
+func (t *tied) priorShare(d int, share float64) (precision *dense.Matrix, nu []float64) {
+	precision, nu = dense.New(d, d), make([]float64, d)
+	for j := range d {
+		w := t.blockPrior(j)
+		precision.Row(j)[j] = share / w.Variance
+		nu[j] = precision.Row(j)[j] * w.Mean
+	}
+	return precision, nu
 }

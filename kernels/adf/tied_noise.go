@@ -115,13 +115,7 @@ func (t *tied) Rescale(k int, lambda float64) {
 	b := t.bank[k]
 	b.UpdateLeaves()
 	before := b.Clone()
-	d := b.Dim()
-	delta, nu := dense.New(d, d), make([]float64, d)
-	for j := range d {
-		w := t.blockPrior(j)
-		delta.Row(j)[j] = (1 - lambda) / w.Variance
-		nu[j] = delta.Row(j)[j] * w.Mean
-	}
+	delta, nu := t.priorShare(b.Dim(), 1-lambda)
 	var known []int
 	for l := range t.owner {
 		if _, q, _ := b.Leaf(l); q == 0 {
