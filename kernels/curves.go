@@ -42,8 +42,8 @@ func (c *curves) add(i int, residual float64) {
 }
 
 // note is the sentence about the column, or the pair of columns, that residuals follow most, for which
-// share of their variance, of a pair that of the interaction; "" if they clearly follow none. of says whose residuals they are, one
-// of so many kinds, and independent is the part of the rows that tells.
+// share of their variance, of a pair that of the interaction; "" if they clearly follow none. of says
+// whose residuals they are, one of so many kinds, and independent is the part of the rows that tells.
 func (c *curves) note(of string, kinds int, independent float64) (most float64, note string) {
 	n := float64(len(c.residual))
 	freedom := min(n*c.freedom/float64(c.p.N), c.freedom*independent)

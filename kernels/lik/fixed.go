@@ -10,7 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Fixed tests on the rows of a stream whether a parameter that a filter does not learn fits them:
+// Fixed tests on rows, of a stream or under a fit to them, whether a parameter that is not learnt fits them:
 // the shape k of gamma, the size of negbinomial, and the dispersion D of studentt and gaussian. See
 // NewFixed.
 //
@@ -335,18 +335,13 @@ func (f *Fixed) NoteWithin(l Likelihood, freedom float64, other string) string {
 	if !ok {
 		return ""
 	}
-	name, is, noise := "shape", 0.0, -1.0 // noise rises with the parameter to this power
+	var name string
+	var is, noise float64 // the noise varies with the parameter to this power
 	switch l := l.(type) {
-	case gamma:
-		is = l.shape
-	case negbinomial:
-		is = l.size
-	case studentT:
-		name, is, noise = "dispersion", l.dispersion, 1
-	case gaussianLog:
-		name, is, noise = "dispersion", l.dispersion, 1
-	case gaussian:
-		name, is, noise = "dispersion", l.dispersion, 1
+	case Dispersed: // studentt's degrees of freedom are its shape
+		name, is, noise = "dispersion", l.Dispersion(), 1
+	case Shaped:
+		name, is, noise = "shape", l.Shape(), -1
 	}
 	wide := "narrow"
 	if noise*math.Log(factor) < 0 {
