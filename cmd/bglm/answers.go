@@ -440,6 +440,7 @@ func (c *effectsCommand) options() []string {
 	return options
 }
 
+// common are those without step and reference.
 func (c *effectsCommand) common() []string {
 	return []string{fmt.Sprintf("level: %v", c.Level), "prediction: " + quote.Text(c.Prediction), fmt.Sprintf("draws: %d", c.Draws), fmt.Sprintf("seed: %d", c.Seed)}
 }
@@ -452,7 +453,7 @@ func (c *effectsCommand) move(s *duck.Session, sc *scoring, m mover, table strin
 	case c.Reference != "" && c.Column != "*":
 		return cli.Usage(fmt.Errorf("--reference is not used by %s, a column of numbers; allowed here: --step", m.Name))
 	}
-	versions, hi, h, err := sc.moved(s, m, c.Step)
+	versions, h, err := sc.moved(s, m, c.Step)
 	if err != nil {
 		return err
 	}
@@ -460,7 +461,7 @@ func (c *effectsCommand) move(s *duck.Session, sc *scoring, m mover, table strin
 	if c.Step == 0 {
 		options, was, contrast = append(options, fmt.Sprintf("step: %v", 2*h)), "dY/dX", "dY/dX"
 	}
-	if err := c.measure(s, versions, hi, table, options); err != nil {
+	if err := c.measure(s, versions, movedRow, table, options); err != nil {
 		return err
 	}
 	return s.Exec(fmt.Sprintf("UPDATE %s SET l = [struct_update(e, \"column\" := %s, contrast := replace(e.contrast, %s, %s)) FOR e IN l]", table, quote.Text(m.Name), quote.Text(was), quote.Text(contrast)))
@@ -478,7 +479,7 @@ func (c *effectsCommand) measure(s *duck.Session, of *scoring, column, table str
 		extra = append(extra, "("+sc.weight+") AS bglm_w")
 		options = append(options, "weight: bglm_w")
 	}
-	if column == "bglm_hi" {
+	if column == movedRow {
 		extra = append(extra, column)
 	}
 	keys, _ := keysOf(&sc)

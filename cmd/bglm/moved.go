@@ -95,10 +95,13 @@ func movers(s *duck.Session, sc *scoring, offset string) (out []mover, blocked m
 // 2e-9 of a curve that bends within a standard deviation, and by rounding, 1e-12 of the terms.
 const slopeStep = 1e-4
 
-// moved is the rows with the features of two versions of each, as sc.x and hi, between which the
+// movedRow is the column with the other version of each row's features.
+const movedRow = "bglm_hi"
+
+// moved is the rows with the features of two versions of each, as sc.x and movedRow, between which the
 // column and everything computed from it moves: from x to x + step or, with step 0, from x - h to
 // x + h. Rows without a number are left out, as by bglm_effects. Levels have no slopes: they stay.
-func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, hi string, h float64, err error) {
+func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, h float64, err error) {
 	name := quote.Name(m.Name)
 	stay := map[formula.Part]string{}
 	var kept []string
@@ -109,7 +112,7 @@ func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, 
 			kind, err := sc.job.Kind(sc.src, p)
 			switch {
 			case err != nil:
-				return nil, "", 0, err
+				return nil, 0, err
 			case kind == formula.Number && !p.Factor:
 				numbers = append(numbers, p)
 			case kind <= formula.Levels:
@@ -119,21 +122,21 @@ func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, 
 		}
 		sd := 0.0
 		if h, sd, err = sc.slopeStep(s, name); err != nil {
-			return nil, "", 0, err
+			return nil, 0, err
 		}
 		if err := sc.checkJumps(s, m, numbers, h, sd); err != nil {
-			return nil, "", 0, err
+			return nil, 0, err
 		}
 		lo, up = fmt.Sprintf("(bglm_was::DOUBLE - %v)", h), fmt.Sprintf("(bglm_was::DOUBLE + %v)", h)
 	}
 	x, err := sc.job.XWith(sc.src, stay)
 	if err != nil {
-		return nil, "", 0, err
+		return nil, 0, err
 	}
 	c := *sc
 	c.x = "bglm_lo"
-	c.rows = atValues(sc.rows, name, kept, [][2]string{{lo, "(" + x + ") AS bglm_lo"}, {up, "(" + x + ") AS bglm_hi"}})
-	return &c, "bglm_hi", h, nil
+	c.rows = atValues(sc.rows, name, kept, [][2]string{{lo, "(" + x + ") AS bglm_lo"}, {up, "(" + x + ") AS " + movedRow}})
+	return &c, h, nil
 }
 
 // stepped is the SQL of bglm_was, a number of that type, plus step. Whole numbers stay whole, so that
