@@ -367,6 +367,25 @@ func (f *Fit) LearnDeviation(scale, nu float64) {
 	f.Learn(LearntDeviation, unit*mean, unit*sd)
 }
 
+// LearntNoise is the inverse of LearnDeviation: the scale and the degrees of freedom of the
+// distribution of the dispersion, of any f; false if f did not learn it or its spread is not known.
+func (f *Fit) LearntNoise() (scale, nu float64, ok bool) {
+	mean, sd, ok := f.LearntOf(LearntDeviation)
+	if !ok {
+		return 0, 0, false
+	}
+	nu, scale = ofDeviation(mean, sd)
+	return scale, nu, true
+}
+
+// ofDeviation returns the degrees of freedom and the scale of a scaled inverse chi-square
+// distribution with this mean and standard deviation of the root.
+func ofDeviation(mean, sd float64) (nu, scale float64) {
+	nu, unit := freedom(sd / mean)
+	root := mean / unit
+	return nu, root * root
+}
+
 // LearnShape is Learn for a shape whose logarithm has the mode log(mode) and this standard
 // deviation, NaN if that is not known.
 func (f *Fit) LearnShape(mode, sd float64) {
@@ -376,6 +395,23 @@ func (f *Fit) LearnShape(mode, sd float64) {
 	}
 	mean := mode * math.Exp(0.5*sd*sd)
 	f.Learn(LearntShape, mean, mean*math.Sqrt(math.Expm1(sd*sd)))
+}
+
+// LearntLogShape is the inverse of LearnShape: the mode, and the information about the shape's
+// logarithm; false if f did not learn a shape or its spread is not known.
+func (f *Fit) LearntLogShape() (mode, information float64, ok bool) {
+	mean, sd, ok := f.LearntOf(LearntShape)
+	if !ok {
+		return 0, 0, false
+	}
+	log, v := ofShape(mean, sd)
+	return math.Exp(log), 1 / v, true
+}
+
+// ofShape returns the mean and the variance of the logarithm of a log-normal variable.
+func ofShape(mean, sd float64) (log, v float64) {
+	v = math.Log1p(sd / mean * (sd / mean))
+	return math.Log(mean) - 0.5*v, v
 }
 
 // LearnShapeBy is LearnShape with the curvature of the log evidence in the shape's logarithm, NaN

@@ -60,21 +60,20 @@ func (l *partParameters) add(f *Fit, n int64, times float64) {
 		case LearntDeviation:
 			l.deviation.typicalOf(own, n, times)
 			if own.SD > 0 && own.Mean > 0 {
-				nu, mean := freedom(own.SD / own.Mean)
-				scale := own.Mean / mean
+				nu, scale := ofDeviation(own.Mean, own.SD)
 				l.deviation.weight += times * nu
-				l.deviation.sum += times * nu * scale * scale
-				l.deviation.fewer += times * nu * nu * (1 - scale*scale/f.Dispersion)
+				l.deviation.sum += times * nu * scale
+				l.deviation.fewer += times * nu * nu * (1 - scale/f.Dispersion)
 				if w := math.Max(float64(n), 1); times > 0 {
 					l.deviation.had += w * f.Dispersion
-					l.deviation.scales += w * scale * scale
+					l.deviation.scales += w * scale
 				}
 				if f.Covariance.Form == gauss.Diagonal {
 					l.deviation.logs = math.NaN()
 				}
-				l.deviation.logs += times * nu * math.Log(scale*scale)
+				l.deviation.logs += times * nu * math.Log(scale)
 				if times > 0 {
-					l.deviation.apart.noise(scale*scale, nu)
+					l.deviation.apart.noise(scale, nu)
 				}
 			}
 		case KeptPriors:
@@ -92,11 +91,11 @@ func (l *partParameters) add(f *Fit, n int64, times float64) {
 					l.shape.apart.shape(log, info)
 				}
 			} else if own.SD > 0 && own.Mean > 0 {
-				v := math.Log1p(own.SD / own.Mean * (own.SD / own.Mean))
+				log, v := ofShape(own.Mean, own.SD)
 				l.shape.weight += times / v
-				l.shape.sum += times / v * (math.Log(own.Mean) - 0.5*v)
+				l.shape.sum += times / v * log
 				if times > 0 {
-					l.shape.apart.shape(math.Log(own.Mean)-0.5*v, 1/v)
+					l.shape.apart.shape(log, 1/v)
 				}
 			}
 		}
@@ -231,7 +230,9 @@ func (l partParameters) note(f *Fit, parts int64, from *Fit) error {
 				nu = d.weight
 			}
 			f.LearnDeviation(d.sum/nu, nu)
-			if k := d.scales / d.had * d.weight / (nu - fewer); parts > 1 && k > 0 {
+			if mean := d.sum / (nu - fewer); from != nil && mean > 0 { // the parts' own have the start's rows, too
+				f.Dispersion = mean
+			} else if k := d.scales / d.had * d.weight / (nu - fewer); parts > 1 && k > 0 {
 				f.Dispersion *= k
 			}
 		} else {

@@ -20,14 +20,15 @@ import (
 //     never by a Gaussian process;
 //   - covariance, if the method has a default: that of the fit that is continued, else the default;
 //   - rank of filters: that of the fit that is continued;
-//   - dispersion and shape: learnt by methods that keep the rows, unless a number or a fit to
-//     continue gives them; filters learn the dispersion of a location family that they
+//   - dispersion and shape: learnt by methods that keep the rows, unless a number is given; on from
+//     what the fit that is continued has learnt (Fit.LearnsOn); filters learn the dispersion of a location family that they
 //     standardise and, if they can, the size of negbinomial and, unless a prior is given, the shape
 //     of gamma;
 //   - prior_variance of a filter with an arrowhead that learns it: learnt if neither a prior nor the
 //     scale was given, or if the fit that is continued did;
 //   - prior_variance of classes: learnt, if neither a prior nor the scale was given;
-//   - integrate: true for methods that keep the rows, and passes of laplace.
+//   - integrate: true for methods that keep the rows, and passes of laplace; of fits that continue
+//     another if they learn dispersion or shape.
 func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	o, auto := &s.Options, !s.Standardize.IsGiven()
 	o.AnyColumns = s.Columns == "any" || s.Columns == "" && s.Start != nil && s.Start.N > 0 && s.Start.Columns == nil
@@ -73,17 +74,18 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		fresh := s.Start == nil && given.Shape == 0 && (counts || !s.PriorGiven())
 		o.AutoShape = o.AutoShape || fresh || begun || counts && learnsShape(s.Start)
 	}
-	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {
+	if m.Streams || m.Kind == Classes || len(s.At) > 0 {
 		return
 	}
+	f := s.Start
+	if dispersed && !s.Given("dispersion") {
+		o.AutoDispersion = o.AutoDispersion || f == nil && given.Dispersion == 0 || f.LearnsOn(kernels.LearntDeviation) && given.Dispersion == f.Dispersion
+	}
+	if shaped && !s.Given("shape") {
+		o.AutoShape = o.AutoShape || f == nil && given.Shape == 0 || f.LearnsOn(kernels.LearntShape) && given.Shape == f.Shape
+	}
 	if !s.Given("integrate") {
-		o.Integrate = o.Sites == "" || o.Sites == "laplace"
-	}
-	if dispersed && !s.Given("dispersion") && given.Dispersion == 0 {
-		o.AutoDispersion = true
-	}
-	if shaped && !s.Given("shape") && given.Shape == 0 {
-		o.AutoShape = true
+		o.Integrate = (o.Sites == "" || o.Sites == "laplace") && (f == nil || o.AutoDispersion || o.AutoShape)
 	}
 }
 

@@ -576,6 +576,9 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 		if err != nil {
 			return nil, err
 		}
+		if none != "" || p.N == 0 {
+			keepLearnt(f, p.Start)
+		}
 		if none != "" {
 			f.AddStatus(none)
 			return f, nil

@@ -47,7 +47,7 @@ func (s *search) annealed(p *kernels.Problem) (engine, outcome, error) {
 		return nil, outcome{}, err
 	}
 	for !s.late() {
-		if _, err := s.iterate(e, &few, false); err != nil {
+		if _, err := s.iterate(e, &few, 0, false); err != nil {
 			return nil, outcome{}, err
 		}
 		if exponent == 1 {
@@ -65,7 +65,7 @@ func (s *search) annealed(p *kernels.Problem) (engine, outcome, error) {
 	if err := e.reset(p); err != nil {
 		return nil, outcome{}, err
 	}
-	out, err := s.iterate(e, &p.Options, false)
+	out, err := s.iterate(e, &p.Options, said(p), false)
 	return e, out, err
 }
 

@@ -256,8 +256,8 @@ type outcome struct {
 
 // iterate sweeps until nothing changes, or until predictions no longer change and convergence
 // would take more sweeps than are allowed. first means that e has no sites yet: its first
-// sweep is the filter, undamped.
-func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, err error) {
+// sweep is the filter, undamped. earlier is added to the log evidence.
+func (s *search) iterate(e engine, o *kernels.Options, earlier float64, first bool) (r outcome, err error) {
 	limit := kernels.Or(o.Damping, 1)
 	tol, most := kernels.Or(o.Tol, defaultTol), kernels.Or(o.MaxIter, 100)
 	r.damping, r.rows = limit, len(e.loo())
@@ -276,6 +276,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 		if math.IsNaN(c.logZ) {
 			return r, fmt.Errorf("ep: the log evidence is not a number after %d sweeps; scale the features", r.sweeps+1)
 		}
+		c.logZ += earlier
 		r.sweeps++
 		r.change = c
 		step := c.logZ - last.logZ

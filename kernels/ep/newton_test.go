@@ -39,7 +39,7 @@ func TestNewtonStep(t *testing.T) {
 			p.Options.MaxIter, p.Options.Tol = 3000, 1e-15
 			d := newDiagonal(p, Kernel{})
 			d.newton = nil
-			out, err := (&search{}).iterate(d, &p.Options, true)
+			out, err := (&search{}).iterate(d, &p.Options, 0, true)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,10 +42,11 @@ func (l *learner) information(params *lik.Params, at *float64) float64 {
 		if err != nil { // the end of its range
 			return nan
 		}
-		if err := e.reset(with(l.p, func(m *kernels.Model) { m.Lik, m.Params = lk, *params })); err != nil {
+		q := with(l.p, func(m *kernels.Model) { m.Lik, m.Params = lk, *params })
+		if err := e.reset(q); err != nil {
 			return nan
 		}
-		out, err := l.iterate(e, &o, false)
+		out, err := l.iterate(e, &o, said(q), false)
 		if err != nil || !out.converged {
 			return nan
 		}

@@ -56,7 +56,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	o := &p.Options
 	if _, ok := p.Lik.(lik.Dispersed); ok && o.AutoDispersion {
 		// a first run with dispersion 1 loses its digits if responses have another scale
-		start := mode.Variance(p) / 2
+		start := mode.FirstDispersion(p)
 		if far, ok := mode.FarDispersion(p); ok { // few responses have nearly all of the variance
 			start = math.Exp(far)
 		}
@@ -79,7 +79,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.iterate(e, o, true)
+	out, err := s.iterate(e, o, said(p), true)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +184,9 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 	}, nil
 }
 
+// said is what the rows of the fit that p continues say of the dispersion and the shape of p.
+func said(p *kernels.Problem) float64 { return p.Earlier().Log(p.Lik) }
+
 // with returns p with an edited copy of its model; the rows are shared.
 func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
 	q, m := *p, *p.Model
@@ -246,7 +249,7 @@ func (l *learner) tryTo(q *kernels.Problem, tol float64) (outcome, error) {
 	}
 	o := q.Options
 	o.Tol = max(kernels.Or(o.Tol, defaultTol), tol)
-	return l.iterate(l.e, &o, false)
+	return l.iterate(l.e, &o, said(q), false)
 }
 
 // adopt makes q the fitted problem, whether or not it was fitted last.
@@ -282,7 +285,7 @@ func (l *learner) learn() error {
 		}
 		copy(unit, about)
 		if v.dispersion >= 0 {
-			unit[v.dispersion] = math.Log(mode.Variance(l.p) / 2)
+			unit[v.dispersion] = math.Log(mode.FirstDispersion(l.p))
 		}
 		starts = append(starts, v.groups.Starts(unit, v.dispersion)...)
 	}

@@ -36,6 +36,7 @@ import (
 type learner struct {
 	*engine
 	mode.Groups
+	earlier           kernels.Earlier
 	dispersion, shape int // index in theta, -1 if fixed
 	theta, lo, hi     []float64
 	prior             *gauss.Normal // as given
@@ -90,7 +91,7 @@ func (e *engine) exact() bool {
 // newLearner sets up the parameters that are learnt.
 func newLearner(e *engine) (*learner, error) {
 	p := e.x
-	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
+	h := &learner{engine: e, earlier: p.Earlier(), dispersion: -1, shape: -1, prior: e.root.Of}
 	h.costlyEvidence = p.Values() > fewEntries || e.hessian == "rows" && p.N > smallTable
 	h.costlyFactor = h.costlyEvidence || e.hessian == "full" && p.P > wide || e.hessian == "arrow" && len(e.split.block) > wide
 	o := &p.Options
@@ -109,7 +110,7 @@ func newLearner(e *engine) (*learner, error) {
 		if _, ok := e.lik.(lik.Dispersed); !ok {
 			return nil, lik.Lacks(e.lik, "dispersion")
 		}
-		h.dispersion = h.add(math.Log(mode.Variance(p)/2), 23)
+		h.dispersion = h.add(math.Log(mode.FirstDispersion(p)), 23)
 		h.hi[h.dispersion] = max(h.hi[h.dispersion], mode.MostDispersion(p))
 	}
 	if o.AutoShape {
@@ -328,10 +329,10 @@ type evidenceSlope struct {
 
 func (h *learner) Slope() (g, scale []float64, err error) {
 	if h.pass != nil {
-		return h.slope(h.at)
+		return h.slopeOfAll(h.at)
 	}
 	if h.risen == nil || h.risen.of != h.at {
-		if g, scale, err = h.slope(h.at); err != nil {
+		if g, scale, err = h.slopeOfAll(h.at); err != nil {
 			return nil, nil, err
 		}
 		h.risen = &evidenceSlope{h.at, g, scale}
@@ -441,7 +442,23 @@ func (h *learner) Tolerance() float64 {
 	return 0
 }
 
-// slope returns the derivative of the evidence in θ at ev, and the scale that divides it to
+// slopeOfAll is slope with what the rows of a continued fit say.
+func (h *learner) slopeOfAll(ev *evidence) (g, scale []float64, err error) {
+	if g, scale, err = h.slope(ev); err != nil {
+		return nil, nil, err
+	}
+	if k := h.dispersion; k >= 0 {
+		slope, curvature := h.earlier.NoiseSlope(math.Exp(h.current(k)))
+		g[k], scale[k] = g[k]+slope, scale[k]+curvature
+	}
+	if k := h.shape; k >= 0 {
+		slope, curvature := h.earlier.ShapeSlope(math.Exp(h.current(k)))
+		g[k], scale[k] = g[k]+slope, scale[k]+curvature
+	}
+	return g, scale, nil
+}
+
+// slope returns the derivative of the rows' evidence in θ at ev, and the scale that divides it to
 // give MacKay's step.
 func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	s := h.search

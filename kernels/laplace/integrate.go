@@ -58,16 +58,24 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 		add(k, p)
 	}
 	inverse := -1 // the parameter θ whose prior is on 1/√(e^θ)
-	if h.relative() {
+	shaped := h.relative() && h.earlier.Information == 0
+	if shaped {
 		inverse = h.shape
 		p := mode.Hyper{DF: 3, Scale: 2.5 * mode.RelativeDeviation(h.x)}
 		of, priors = append(of, inverse), append(priors, p)
 		start[inverse] = min(start[inverse], -p.Bottom())
 	}
-	if h.dispersion >= 0 {
+	dispersed := h.dispersion >= 0 && h.earlier.Freedom == 0
+	if dispersed {
 		add(h.dispersion, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: kernels.Or(o.DispersionScale, 2.5*deviation)})
 	}
 	single := slices.Clone(of)
+	if h.relative() && !shaped { // the fit that is continued had the priors
+		of = append(of, h.shape)
+	}
+	if h.dispersion >= 0 && !dispersed {
+		of = append(of, h.dispersion)
+	}
 	if h.tied != nil {
 		of = append(of, h.tied.params()...)
 		for _, k := range of[len(single):] {

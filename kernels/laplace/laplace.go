@@ -596,7 +596,7 @@ func (e *engine) here() (*evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet}, nil
+	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet + e.x.Earlier().Log(e.lik)}, nil
 }
 
 // highest returns the Gaussian at the best mode that can be found, and a note about the others;

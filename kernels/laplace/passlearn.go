@@ -302,7 +302,7 @@ func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 	mean := memory.Floats(p)
 	root.Mul(mean, step)
 	logDet := dense.LogDet(b)
-	log := n.height + 0.5*slope - 0.5*logDet - 0.5*dense.Dot(n.bent, mean)
+	log := n.height + 0.5*slope - 0.5*logDet - 0.5*dense.Dot(n.bent, mean) + h.earlier.Log(h.lik)
 	for j, v := range n.u {
 		mean[j] += v
 	}

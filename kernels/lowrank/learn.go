@@ -88,7 +88,7 @@ func (l *learner) values(out *learned) (vs []value) {
 	if p.Options.AutoDispersion {
 		if _, ok := p.Lik.(lik.Dispersed); ok {
 			l.dispersion = len(vs)
-			at := math.Log(mode.Variance(p) / 2)
+			at := math.Log(mode.FirstDispersion(p))
 			vs = append(vs, value{"dispersion", at, at - dispersionReach, max(at+dispersionReach, mode.MostDispersion(p)), &out.dispersion})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -21,6 +22,7 @@ import (
 type solver struct {
 	mode.Newton
 	data      mode.Data
+	earlier   kernels.Earlier
 	quadratic bool // gaussian with identity link: W is constant in s
 	z, t      *dense.Matrix
 	offset    []float64
@@ -37,7 +39,7 @@ type solver struct {
 
 func newSolver(r *Reduced) *solver {
 	p, k, n := r.of, r.K(), r.of.N
-	s := &solver{Newton: mode.NewNewton(&p.Options), data: mode.DataOf(p), z: r.Z, t: r.T, offset: r.Offset,
+	s := &solver{Newton: mode.NewNewton(&p.Options), data: mode.DataOf(p), earlier: p.Earlier(), z: r.Z, t: r.T, offset: r.Offset,
 		now: mode.NewPoint(n), next: mode.NewPoint(n), dEta: memory.Floats(n),
 		gram: dense.New(k, k), s: dense.New(k, k), b: dense.New(k, k), tmp: dense.New(k, k)}
 	for _, a := range []*[]float64{&s.u, &s.v, &s.grad, &s.step} {
@@ -213,5 +215,5 @@ func (c *climber) LogEvidence() (float64, error) { return c.logZ(), nil }
 // logZ returns Laplace's log evidence at the mode: log p(y | u) - ½ uᵀu - ½ log |B|, exact for a
 // gaussian likelihood.
 func (s *solver) logZ() float64 {
-	return s.now.LogLik - 0.5*dense.Dot(s.u, s.u) - 0.5*dense.LogDet(s.b)
+	return s.now.LogLik - 0.5*dense.Dot(s.u, s.u) - 0.5*dense.LogDet(s.b) + s.earlier.Log(s.data.Lik)
 }

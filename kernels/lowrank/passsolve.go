@@ -260,7 +260,7 @@ func (n *newton) step(noise float64) (step []float64, distance, logZ float64) {
 		rise += c * c / b
 		logZ -= 0.5*n.u[j]*n.u[j] + 0.5*math.Log(b)
 	}
-	return step, math.Sqrt(rise), logZ + 0.5*rise
+	return step, math.Sqrt(rise), logZ + 0.5*rise + n.p.Earlier().NoiseLog(noise)
 }
 
 // stepBack returns a point part of the way from the previous point, if the present one is worse.
@@ -429,7 +429,7 @@ func (n *newton) learn() (noise, nu float64, err error) {
 		}
 		return z, special.Finite(z), nil
 	}
-	start := math.Log(mode.Variance(n.p.Problem) / 2)
+	start := math.Log(mode.FirstDispersion(n.p.Problem))
 	f := &mode.Function{Value: value, Lo: []float64{start - reach}, Hi: []float64{start + reach}, Step: differences, Flat: flat}
 	at, _, err := mode.Search{Lo: f.Lo, Hi: f.Hi, Late: func() bool { return false }, Ends: []float64{ends}, Stretch: true}.From(f, [][]float64{{start}})
 	if err == nil && math.IsInf(best, -1) {

@@ -73,6 +73,15 @@ func NewGroups(p *kernels.Problem) Groups {
 	return g
 }
 
+// FirstDispersion is where a search for the dispersion begins: that of the fit that is continued, or
+// half of the Variance.
+func FirstDispersion(p *kernels.Problem) float64 {
+	if e := p.Earlier(); e.Freedom > 0 {
+		return e.Noise
+	}
+	return Variance(p) / 2
+}
+
 // Variance returns a robust variance of the responses less their offsets: (IQR/1.349)², or their
 // mean square if half of them are equal, 1 if all are 0. For rows that stand for several of
 // different responses, or are not kept, it is the mean square about the mean, because their single

@@ -113,7 +113,8 @@ func GuessedShape(p *kernels.Problem, variance, before []float64, averaged bool)
 	return fmt.Sprintf("the shape is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(left, 0))
 }
 
-// freedom returns how many weights the rows determine, and how many rows that leaves.
+// freedom returns how many weights the rows determine, and how many rows that leaves, with those that
+// told the fit that is continued of dispersion and shape.
 func freedom(p *kernels.Problem, variance, before []float64) (known, left float64) {
 	rows := p.Table()
 	if p.Weight != nil {
@@ -125,7 +126,8 @@ func freedom(p *kernels.Problem, variance, before []float64) (known, left float6
 	for j, v := range variance {
 		known += min(max(1-v/before[j], 0), 1)
 	}
-	return known, rows - known
+	e := p.Earlier()
+	return known, rows - known + e.Freedom + 2*e.Information
 }
 
 // Averages is the result of a sum over the posterior of some parameters: mean and mean square of the
