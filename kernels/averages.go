@@ -30,11 +30,11 @@ func (p *Problem) Averages(f *Fit) string {
 	if p.Lik == nil || p.Weight == nil || p.Count != nil || p.within != nil || p.N < leastRows || p.Drifts() || !p.learnsNoise() {
 		return ""
 	}
-	eta, v := memory.Floats(p.N), memory.Floats(p.N)
-	if float64(p.P) <= fewWeights*float64(p.N) {
-		p.Predictor(eta, p.meansOf(f))
-	} else if err := p.Predictors(f, eta, v); err != nil {
-		return ""
+	eta, v := p.predictorsAt(f), memory.Floats(p.N)
+	if float64(p.P) > fewWeights*float64(p.N) {
+		if err := p.Predictors(f, memory.Floats(p.N), v); err != nil {
+			return ""
+		}
 	}
 	relative := p.Lik.Traits().Relative
 	square, slope := memory.Floats(p.N), memory.Floats(p.N)

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/bglm/bglm/kernels/lik"
-	"github.com/bglm/bglm/kernels/memory"
 )
 
 // A single response leads all rows if it makes up Dominating of all squared residuals, or of all
@@ -34,8 +33,7 @@ func (p *Problem) Dominated(f *Fit) string {
 	if !squares && !(t.Counts && p.Options.AutoShape) {
 		return ""
 	}
-	d := &domination{p: p, b: p.Batch(), eta: memory.Floats(p.N)}
-	p.Predictor(d.eta, p.meansOf(f))
+	d := &domination{p: p, b: p.Batch(), eta: p.predictorsAt(f)}
 	size := func(i int) float64 {
 		o := d.b.Obs(i)
 		if !squares {

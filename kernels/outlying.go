@@ -33,7 +33,7 @@ func (p *Problem) Outlying(f *Fit) string {
 	if !ok {
 		return ""
 	}
-	eta, v := p.predictorsAt(f), memory.Floats(p.N)
+	eta := p.predictorsAt(f)
 	b := p.Batch()
 	var rows, weight, squares, mean, most float64
 	for i := range p.N {
@@ -77,7 +77,8 @@ func (p *Problem) Outlying(f *Fit) string {
 	if float64(p.P) <= fewWeights*weight {
 		return note
 	}
-	if err := p.Predictors(f, eta, v); err != nil {
+	v := memory.Floats(p.N)
+	if err := p.Predictors(f, memory.Floats(p.N), v); err != nil {
 		return ""
 	}
 	taken := 0.0

@@ -43,7 +43,7 @@ func (p *Problem) Overdispersion(f *Fit) string {
 	if note == "" || most <= fewWeights*sum.Weight {
 		return note
 	}
-	v := memory.Floats(p.N)
+	eta, v := memory.Floats(p.N), memory.Floats(p.N)
 	if err := p.Predictors(f, eta, v); err != nil {
 		return sum.Note(p.Lik, 0)
 	}

@@ -23,8 +23,7 @@ func (p *Problem) Overshoot(f *Fit) string {
 	if add == nil {
 		return ""
 	}
-	w, eta := p.meansOf(f), memory.Floats(p.N)
-	p.Predictor(eta, w)
+	eta := p.predictorsAt(f)
 	b := p.Batch()
 	var sum lik.Overshoot
 	top := 0 // the row of the largest expectation
@@ -39,7 +38,7 @@ func (p *Problem) Overshoot(f *Fit) string {
 	if !sum.Clear() {
 		return ""
 	}
-	return sum.Note(p.foremost(top, w))
+	return sum.Note(p.foremost(top, p.meansOf(f)))
 }
 
 // foremost is the feature that sets row i furthest apart from the mean row under the weights w; ""

@@ -57,6 +57,8 @@ type Problem struct {
 	asIs    bool        // see Apart
 	crossed bool        // numbers of interactions are centred: see CrossAs
 
+	noted *predictors // of the notes on a fit: see Noting
+
 	within   []float64 // of pooled rows: see lik.Pooling
 	stood    int64     // rows of the table, unless Count is nil
 	constant float64   // of the log likelihood of pooled rows

@@ -187,11 +187,31 @@ func (p *Problem) meansOf(f *Fit) []float64 {
 	return w
 }
 
+// predictors are those of a fit.
+type predictors struct {
+	of  *Fit
+	eta []float64
+}
+
+// Noting returns p, sharing its rows, for several notes on one fit, whose means do not change
+// meanwhile: they share its predictors.
+func (p *Problem) Noting() *Problem {
+	q := *p
+	q.noted = &predictors{}
+	return &q
+}
+
 // predictorsAt returns the linear predictors of the rows, including offsets, at the mean weights of
-// f, a fit of p.
+// f, a fit of p. Other notes may share them: they are read only.
 func (p *Problem) predictorsAt(f *Fit) []float64 {
+	if p.noted != nil && p.noted.of == f {
+		return p.noted.eta
+	}
 	eta := memory.Floats(p.N)
 	p.Predictor(eta, p.meansOf(f))
+	if p.noted != nil {
+		*p.noted = predictors{f, eta}
+	}
 	return eta
 }
 

@@ -607,7 +607,7 @@ func noting(ctx context.Context, say func(s *stop.Stop)) (err error) {
 
 // sayOfRows adds the notes on the rows of f, the problem of r.
 func sayOfRows(s *stop.Stop, r *kernels.Rows, p *kernels.Problem, f *kernels.Fit) {
-	p = p.Under(s)
+	p = p.Under(s).Noting()
 	codes, far, prior := r.CodeNote(s, f), "", ""
 	// Neither a low rank nor draws show what the rows say of each weight.
 	if !p.LearnsPrior() && !p.Drifts() && f.Covariance.Form != gauss.LowRank && f.Method != "hmc" {
