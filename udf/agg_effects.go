@@ -255,17 +255,27 @@ func (v *versions) source(column string, as version) (*rows.Source, error) {
 		with, _, _ = rows.Change(col, column, as.of)
 	}
 	s := &rows.Source{X: rows.NewScoring(with, "x", words)}
-	switch {
-	case v.row != nil: // the two versions are of the same rows
-		s.Need = []rows.Column{col, columnOf(v.row)}
-	case as.number:
-		s.Need = []rows.Column{rows.Part(col, column)}
-	}
 	c, err := findRowColumns(v.options, "option")
 	if err != nil {
 		return nil, err
 	}
 	s.Weight, s.Offset = columnOr(c.weight), columnOr(c.offset)
+	switch {
+	case v.row != nil: // the two versions are of the same rows
+		s.Need = []rows.Column{col, columnOf(v.row)}
+		for _, o := range []*capi.Vec{c.offset, c.columnOffset} {
+			if o != nil {
+				s.Need = append(s.Need, columnOf(o))
+			}
+		}
+		if c.columnOffset != nil && as.row == v.row {
+			s.Offset = columnOf(c.columnOffset)
+		}
+	case c.columnOffset != nil:
+		return nil, errors.New("option column_offset is not used where column is a name; it is the offset of another version of x; allowed here: offset")
+	case as.number:
+		s.Need = []rows.Column{rows.Part(col, column)}
+	}
 	v.known[key] = s
 	return s, nil
 }

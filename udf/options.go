@@ -260,9 +260,9 @@ func textLists(v *capi.Vec, i int) ([][]string, error) {
 
 // ---- columns that vary by row ---------------------------------------------------
 
-type rowColumns struct{ weight, offset, trials, time *capi.Vec }
+type rowColumns struct{ weight, offset, columnOffset, trials, time *capi.Vec }
 
-// findRowColumns finds weight, offset, trials and time among the fields of a STRUCT: the options,
+// findRowColumns finds weight, offset, column_offset, trials and time among the fields of a STRUCT: the options,
 // or the rows of bglm_update; what names it in errors.
 func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 	var c rowColumns
@@ -281,6 +281,8 @@ func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 			to = &c.weight
 		case "offset":
 			to = &c.offset
+		case "column_offset":
+			to = &c.columnOffset
 		case "trials":
 			to = &c.trials
 		case "time":

@@ -17,6 +17,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -336,7 +337,8 @@ type effectsCommand struct {
 func (*effectsCommand) Help() string {
 	return `Prints average slopes and comparisons over the given rows, on the scale of the response
 (bglm_effects). Terms of the formula that are computed from a column, such as I(distance^2), move with
-it.
+it, and so does the offset. Levels of a number that is a term of its own, such as factor(year) beside
+year, are compared as if all rows were of that year.
 
 Example:
 
@@ -360,19 +362,28 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	ms, blocked, err := movers(s, sc, sc.offset)
+	offset := sc.offset
+	if sc.fits.HasClass { // it cancels
+		offset = ""
+	}
+	ms, blocked, err := movers(s, sc, offset)
 	if err != nil {
 		return sc.src.Blame(err)
 	}
 	if c.Column == "*" {
 		return c.all(e, s, sc, ms, blocked)
 	}
-	if why := blocked[strings.ToLower(c.Column)]; why != "" {
+	of, term := levelsTerm(ms, c.Column)
+	if why := blocked[strings.ToLower(c.Column)]; why != "" && term == "" {
 		return cli.Usage(fmt.Errorf("--column %s: %s", c.Column, why))
 	}
-	if k := slices.IndexFunc(ms, func(m mover) bool { return strings.EqualFold(m.Name, c.Column) }); k >= 0 {
+	k := slices.IndexFunc(ms, func(m mover) bool { return strings.EqualFold(m.Name, c.Column) })
+	switch {
+	case term != "":
+		err = c.compare(s, sc, of, term, "effects")
+	case k >= 0:
 		err = c.move(s, sc, ms[k], "effects")
-	} else {
+	default:
 		err = c.measure(s, sc, quote.Text(c.Column), "effects", c.options())
 	}
 	if err != nil {
@@ -390,11 +401,16 @@ func (c *effectsCommand) all(e *cli.Env, s *duck.Session, sc *scoring, ms []move
 	keys, as := keysOf(sc)
 	from, instead := "effects", ""
 	for k, m := range ms {
-		if !m.number || m.single {
+		if m.alone() {
 			continue
 		}
 		table := fmt.Sprintf("moved%d", k)
-		err := c.move(s, sc, m, table)
+		var err error
+		if m.levels() {
+			err = c.compare(s, sc, m, m.Name, table)
+		} else {
+			err = c.move(s, sc, m, table)
+		}
 		if errors.Is(err, errNoEffect) {
 			blocked[strings.ToLower(m.Name)] = err.Error()
 			if !c.Quiet {
@@ -422,8 +438,11 @@ func (c *effectsCommand) all(e *cli.Env, s *duck.Session, sc *scoring, ms []move
 		}
 	}
 	l := "effects.l"
-	if gone != nil { // a column that moves others has blocked these
-		l = fmt.Sprintf("flatten([CASE%s WHEN lower(e.column) IN (%s) THEN [] ELSE [e] END FOR e IN effects.l])", instead, strings.Join(gone, ", "))
+	if gone != nil {
+		instead += fmt.Sprintf(" WHEN lower(e.column) IN (%s) THEN []", strings.Join(gone, ", "))
+	}
+	if instead != "" {
+		l = "flatten([CASE" + instead + " ELSE [e] END FOR e IN effects.l])"
 	}
 	return c.print(e, s, "SELECT "+as+"unnest("+l+", recursive := true) FROM "+from)
 }
@@ -447,10 +466,7 @@ func (c *effectsCommand) common() []string {
 
 // move measures the effect of a column that moves others along.
 func (c *effectsCommand) move(s *duck.Session, sc *scoring, m mover, table string) error {
-	switch {
-	case m.inOffset:
-		return cli.Usage(fmt.Errorf("--column %s: the offset is computed from it%w", m.Name, errNoEffect))
-	case c.Reference != "" && c.Column != "*":
+	if c.Reference != "" && c.Column != "*" {
 		return cli.Usage(fmt.Errorf("--reference is not used by %s, a column of numbers; allowed here: --step", m.Name))
 	}
 	versions, h, err := sc.moved(s, m, c.Step)
@@ -461,14 +477,58 @@ func (c *effectsCommand) move(s *duck.Session, sc *scoring, m mover, table strin
 	if c.Step == 0 {
 		options, was, contrast = append(options, fmt.Sprintf("step: %v", 2*h)), "dY/dX", "dY/dX"
 	}
+	if m.inOffset {
+		options = append(options, "column_offset: "+movedOffset)
+	}
 	if err := c.measure(s, versions, movedRow, table, options); err != nil {
 		return err
 	}
 	return s.Exec(fmt.Sprintf("UPDATE %s SET l = [struct_update(e, \"column\" := %s, contrast := replace(e.contrast, %s, %s)) FOR e IN l]", table, quote.Text(m.Name), quote.Text(was), quote.Text(contrast)))
 }
 
-// measure creates a table with the effects of column, SQL, in each group.
-func (c *effectsCommand) measure(s *duck.Session, of *scoring, column, table string, options []string) error {
+// compare measures the effects of the levels of a term, each as if all rows had it, on which other
+// terms or the offset depend.
+func (c *effectsCommand) compare(s *duck.Session, sc *scoring, m mover, term, table string) error {
+	if c.Step != 0 && c.Column != "*" {
+		return cli.Usage(fmt.Errorf("--step is not used by %s, a column of levels; allowed here: --reference", term))
+	}
+	levels, err := sc.termLevels(s, m, term)
+	if err != nil {
+		return err
+	}
+	if len(levels) == 0 {
+		return cli.Usage(fmt.Errorf("--column %s: the fit knows no level of it%w", term, errNoEffect))
+	}
+	reference := levels[0]
+	if c.Reference != "" {
+		reference = c.Reference
+	}
+	if !slices.Contains(levels, reference) {
+		err := fmt.Errorf("--reference %.100s: no level of %s", reference, term)
+		if near := option.Nearest(reference, levels); near != "" {
+			err = fmt.Errorf("%w; the nearest is %s", err, near)
+		}
+		return cli.Usage(err)
+	}
+	options := c.common()
+	if m.inOffset {
+		options = append(options, "column_offset: "+movedOffset)
+	}
+	if err := c.measure(s, sc.atLevels(m, levels, reference), movedRow, table, options, "bglm_level"); err != nil {
+		return err
+	}
+	keys, _ := keysOf(sc)
+	l := fmt.Sprintf("[struct_update(e, \"column\" := %s, contrast := replace(e.contrast, 'column - x', 'mean(' || bglm_level || ') - mean(' || %s || ')')) FOR e IN l]", quote.Text(term), quote.Text(reference))
+	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %[1]s AS SELECT %[2]sflatten(list(%[3]s ORDER BY bglm_level)) AS l FROM %[1]s", table, strings.Join(append(keys, ""), ", "), l)
+	if len(keys) > 0 {
+		q += " GROUP BY " + strings.Join(keys, ", ")
+	}
+	return s.Exec(q)
+}
+
+// measure creates a table with the effects of column, SQL, in each group, and for each value of further
+// columns by.
+func (c *effectsCommand) measure(s *duck.Session, of *scoring, column, table string, options []string, by ...string) error {
 	sc := *of
 	var extra []string
 	if sc.offset != "" {
@@ -482,7 +542,12 @@ func (c *effectsCommand) measure(s *duck.Session, of *scoring, column, table str
 	if column == movedRow {
 		extra = append(extra, column)
 	}
+	if slices.Contains(options, "column_offset: "+movedOffset) {
+		extra = append(extra, movedOffset)
+	}
+	extra = append(extra, by...)
 	keys, _ := keysOf(&sc)
+	keys = append(keys, by...)
 	q := fmt.Sprintf("SELECT %sbglm_effects(bglm_fit, bglm_x, %s, {%s}) AS l FROM %s", strings.Join(append(keys, ""), ", "), column, strings.Join(options, ", "), sc.subquery("", extra...))
 	if len(keys) > 0 {
 		q += " GROUP BY " + strings.Join(keys, ", ")

@@ -17,13 +17,41 @@ import (
 )
 
 // mover is a column of the data from which parts of the formula other than itself are computed, as
-// I(x^2) is from x: they move with it.
+// I(x^2) is from x, or the offset: they move with it.
 type mover struct {
 	duck.Column
 	number   bool
+	isTerm   bool           // the column is one
 	single   bool           // there is one such part, and the column is no term: it moves as it is, too
 	derived  []formula.Part // those parts
 	inOffset bool
+}
+
+// alone reports whether the column is listed as it is among all: it is no term, or moves nothing.
+func (m mover) alone() bool {
+	return !m.number && !m.levels() || m.single || !m.isTerm && len(m.derived) == 0
+}
+
+// levels reports whether all rows may be given a level of the column, as text is cast to its type.
+func (m mover) levels() bool {
+	kind, err := formula.KindOf(m.Type)
+	return m.isTerm && err == nil && kind == formula.Level
+}
+
+// levelsTerm is the mover whose levels are the term called name, in any case: a column of levels, or
+// the levels of a number that is a term of its own or in another way, as factor(year) beside year.
+func levelsTerm(ms []mover, name string) (m mover, term string) {
+	for _, m := range ms {
+		if m.levels() && strings.EqualFold(m.Name, name) {
+			return m, m.Name
+		}
+		for _, p := range m.derived {
+			if of, ok := formula.Column(p.SQL); ok && strings.EqualFold(of, m.Name) && p.Factor && m.number && !m.single && strings.EqualFold(p.Name, name) {
+				return m, p.Name
+			}
+		}
+	}
+	return mover{}, ""
 }
 
 // movers are the columns whose terms move together, and, by the names of terms, why a term does not
@@ -31,12 +59,18 @@ type mover struct {
 func movers(s *duck.Session, sc *scoring, offset string) (out []mover, blocked map[string]string, err error) {
 	blocked = map[string]string{}
 	f := sc.job.Formula
-	if f == nil {
-		return nil, blocked, nil
-	}
 	cols, err := s.Describe("FROM " + sc.rows)
 	if err != nil {
 		return nil, nil, err
+	}
+	if f == nil {
+		fields, _ := s.Describe("SELECT unnest(" + sc.x + ") FROM " + sc.rows) // a MAP or a list has no columns
+		for _, c := range fields {
+			if formula.Mentions(offset, c.Name) {
+				blocked[strings.ToLower(c.Name)] = "the offset is computed from it, and --x does not say what else is; allowed: beliefs of --formula, whose terms and offset move"
+			}
+		}
+		return nil, blocked, nil
 	}
 	parts := f.Parts()
 	plain := map[string]bool{} // columns that are terms, of which there may be thousands
@@ -49,8 +83,7 @@ func movers(s *duck.Session, sc *scoring, offset string) (out []mover, blocked m
 		}
 	}
 	for _, c := range cols {
-		m := mover{Column: c, inOffset: formula.Mentions(offset, c.Name)}
-		own := plain[strings.ToLower(quote.Name(c.Name))]
+		m := mover{Column: c, isTerm: plain[strings.ToLower(quote.Name(c.Name))], inOffset: formula.Mentions(offset, c.Name)}
 		for _, p := range computed {
 			if p.Uses(c.Name) {
 				m.derived = append(m.derived, p)
@@ -58,20 +91,25 @@ func movers(s *duck.Session, sc *scoring, offset string) (out []mover, blocked m
 		}
 		kind, err := formula.KindOf(c.Type)
 		m.number = err == nil && kind == formula.Number
-		m.single = !own && len(m.derived) == 1
-		if m.inOffset && own {
-			blocked[strings.ToLower(c.Name)] = "the offset is computed from it; bglm predict tells how predictions change"
-		}
-		if len(m.derived) == 0 || !own && !m.number { // such as hour(date) and month(date), which move alone
+		m.single = !m.isTerm && len(m.derived) == 1 && !m.inOffset
+		if len(m.derived) == 0 && !m.inOffset || !m.isTerm && !m.number { // such as hour(date) and month(date), which move alone
 			continue
 		}
-		if !m.number {
-			blocked[strings.ToLower(c.Name)] = m.derived[0].Name + " is computed from it, whose values are no numbers; bglm predict tells how predictions change"
+		if !m.number && !m.levels() {
+			what := "the offset"
+			if len(m.derived) > 0 {
+				what = m.derived[0].Name
+			}
+			blocked[strings.ToLower(c.Name)] = what + " is computed from it, whose values are neither numbers nor levels; bglm predict tells how predictions change"
 		}
 		out = append(out, m)
+		others := "other terms are"
+		if m.inOffset {
+			others = "the offset is"
+		}
 		for _, p := range m.derived {
 			if !m.single {
-				blocked[strings.ToLower(p.Name)] = "it is computed from " + c.Name + ", as other terms are, with which it moves; allowed: --column " + quote.Shell(c.Name)
+				blocked[strings.ToLower(p.Name)] = "it is computed from " + c.Name + ", as " + others + ", with which it moves; allowed: --column " + quote.Shell(c.Name)
 			}
 		}
 	}
@@ -98,8 +136,11 @@ const slopeStep = 1e-4
 // movedRow is the column with the other version of each row's features.
 const movedRow = "bglm_hi"
 
+// movedOffset is the column with the offset of that version.
+const movedOffset = "bglm_ohi"
+
 // moved is the rows with the features of two versions of each, as sc.x and movedRow, between which the
-// column and everything computed from it moves: from x to x + step or, with step 0, from x - h to
+// column and everything computed from it moves, the offset as movedOffset: from x to x + step or, with step 0, from x - h to
 // x + h. Rows without a number are left out, as by bglm_effects. Levels have no slopes: they stay.
 func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, h float64, err error) {
 	name := quote.Name(m.Name)
@@ -120,6 +161,9 @@ func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, 
 				stay[p.Key()], kept = as, append(kept, "("+p.SQL+") AS "+as)
 			}
 		}
+		if m.inOffset {
+			numbers = append(numbers, formula.Part{Name: "the offset", SQL: sc.offset})
+		}
 		sd := 0.0
 		if h, sd, err = sc.slopeStep(s, name); err != nil {
 			return nil, 0, err
@@ -133,10 +177,36 @@ func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, 
 	if err != nil {
 		return nil, 0, err
 	}
+	rows := "(FROM " + sc.rows + " WHERE " + name + " IS NOT NULL)"
+	return sc.versions(m, rows, x, kept, lo, up), h, nil
+}
+
+// versions is rows with the features x, SQL, of two versions of each, where the column has the values lo
+// and up, SQL of bglm_was, its own. kept are columns computed before.
+func (sc *scoring) versions(m mover, rows, x string, kept []string, lo, up string) *scoring {
 	c := *sc
 	c.x = "bglm_lo"
-	c.rows = atValues(sc.rows, name, kept, [][2]string{{lo, "(" + x + ") AS bglm_lo"}, {up, "(" + x + ") AS " + movedRow}})
-	return &c, h, nil
+	was, is := "("+x+") AS bglm_lo", "("+x+") AS "+movedRow
+	if m.inOffset {
+		was, is = was+", ("+sc.offset+") AS bglm_olo", is+", ("+sc.offset+") AS "+movedOffset
+		c.offset = "bglm_olo"
+	}
+	c.rows = atValues(rows, quote.Name(m.Name), kept, [][2]string{{lo, was}, {up, is}})
+	return &c
+}
+
+// atLevels is the rows of each level of the term but reference, with two versions of each: where the
+// column, and everything computed from it, has the reference, and where it has the level, bglm_level.
+func (sc *scoring) atLevels(m mover, levels []string, reference string) *scoring {
+	rows := fmt.Sprintf("(SELECT * FROM %s, (SELECT unnest(%s) AS bglm_level) WHERE bglm_level <> %s)", sc.rows, quote.List(levels), quote.Text(reference))
+	return sc.versions(m, rows, sc.job.X, nil, quote.Text(reference)+"::"+m.Type, "bglm_level::"+m.Type)
+}
+
+// termLevels are the levels of a term that the fits know and its column may have, in byte order.
+func (sc *scoring) termLevels(s *duck.Session, m mover, term string) ([]string, error) {
+	prefix := quote.Text(term + "=")
+	return s.Texts(fmt.Sprintf("SELECT DISTINCT l FROM (SELECT substr(feature, len(%[1]s) + 1) AS l FROM (SELECT unnest(fit.beliefs, recursive := true) FROM %[2]s) WHERE starts_with(feature, %[1]s)) WHERE TRY_CAST(l AS %[3]s) IS NOT NULL ORDER BY 1",
+		prefix, sc.fits.Table, m.Type))
 }
 
 // stepped is the SQL of bglm_was, a number of that type, plus step. Whole numbers stay whole, so that
@@ -156,7 +226,7 @@ func wholeType(sqlType string) bool {
 // atValues is the rows with further columns, computed where the column called name has other values,
 // of bglm_was, its value. kept are columns computed before.
 func atValues(rows, name string, kept []string, at [][2]string) string {
-	q := "(SELECT " + strings.Join(append([]string{"*", name + " AS bglm_was"}, kept...), ", ") + " FROM " + rows + " WHERE " + name + " IS NOT NULL)"
+	q := "(SELECT " + strings.Join(append([]string{"*", name + " AS bglm_was"}, kept...), ", ") + " FROM " + rows + ")"
 	for _, a := range at {
 		q = "(SELECT *, " + a[1] + " FROM (SELECT * REPLACE (" + a[0] + " AS " + name + ") FROM " + q + "))"
 	}
@@ -214,7 +284,8 @@ func (sc *scoring) checkJumps(s *duck.Session, m mover, parts []formula.Part, h,
 		ask = append(ask, fmt.Sprintf("coalesce(max(CASE WHEN abs(bglm_p%[1]d_2 - bglm_p%[1]d_1) > 0.75 * abs(bglm_p%[1]d_3 - bglm_p%[1]d_0) THEN abs(bglm_p%[1]d_3 - bglm_p%[1]d_0) END) > %[2]v * (max(bglm_p%[1]d_3) - min(bglm_p%[1]d_3)), false)",
 			k, 20*h/sd))
 	}
-	if err := s.Row("SELECT "+strings.Join(ask, ", ")+" FROM "+atValues(sc.rows, quote.Name(m.Name), nil, at), into...); err != nil {
+	rows := "(FROM " + sc.rows + " WHERE " + quote.Name(m.Name) + " IS NOT NULL)"
+	if err := s.Row("SELECT "+strings.Join(ask, ", ")+" FROM "+atValues(rows, quote.Name(m.Name), nil, at), into...); err != nil {
 		return sc.src.Blame(err)
 	}
 	if k := slices.Index(found, true); k >= 0 {

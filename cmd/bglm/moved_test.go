@@ -103,19 +103,128 @@ func TestEffectsMoveTerms(t *testing.T) {
 	}
 }
 
+// A column in the offset moves the offset: effects are those of predictions of moved rows.
+func TestEffectsMoveOffset(t *testing.T) {
+	kerneltest.Slow(t)
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "CREATE TABLE d AS SELECT i % 40 + 1 AS x, 'g' || i % 3 AS g, i % 7 AS z, hash(i) % 10 AS y, 'h' || i % 2 AS h, 1 + i % 2 AS w FROM range(200) t(i); COPY d TO '"+path("d.parquet")+"'; "+
+		"COPY (SELECT * REPLACE (x + 1 AS x) FROM d) TO '"+path("step.parquet")+"'; COPY (SELECT * REPLACE (x + 1e-3 AS x) FROM d) TO '"+path("up.parquet")+"'; COPY (SELECT * REPLACE (x - 1e-3 AS x) FROM d) TO '"+path("down.parquet")+"'")
+	for k, model := range [][]string{
+		{"-f", "y ~ z + offset(ln(x))", "-o", "family=poisson"},
+		{"-f", "y ~ z + x + offset(ln(x))", "-o", "family=poisson"},
+		{"-f", "y > 4 ~ z + g*x + I(x^2) + offset(x / 40)", "-o", "offset=sqrt(x)"},
+		{"-f", "y ~ z + sqrt(x)", "-o", "family=gaussian", "-o", "offset=x"},
+		{"--y", "y", "--x", "{z, x, q: x**2}", "-o", "family=poisson", "-o", "offset=ln(z + 1)"},
+	} {
+		fit, column := path(fmt.Sprintf("%d.parquet", k)), "x"
+		ok(t, append([]string{"fit", path("d.parquet"), "-o", "weight=w", "--out", fit, "-q"}, model...)...)
+		if model[0] == "--y" {
+			if r := bglm(t, "", "effects", "-b", fit, path("d.parquet"), "--column", "z"); r.code != exitUsage || !strings.Contains(r.stderr, "z: the offset is computed from it, and --x does not say what else is; allowed: beliefs of --formula") {
+				t.Errorf("%v: %+v", model, r)
+			}
+			continue
+		}
+		mean := func(name string) float64 {
+			var v float64
+			ok(t, "predict", "-b", fit, path(name), "--out", path("p.parquet"), "-q")
+			if _, err := fmt.Sscan(query(t, "SELECT sum(prediction * w) / sum(w) FROM '"+path("p.parquet")+"'"), &v); err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		for want, args := range map[string][]string{"+1": {"--step", "1"}, "dY/dX": nil} {
+			truth := mean("step.parquet") - mean("d.parquet")
+			if args == nil {
+				truth = (mean("up.parquet") - mean("down.parquet")) / 2e-3
+			}
+			es := effectsOf(t, append([]string{"-b", fit, path("d.parquet"), "--column", column}, args...)...)
+			if len(es) != 1 || es[0]["column"] != "x" || es[0]["contrast"] != want || es[0]["n"] != 200.0 || math.Abs(es[0]["mean"].(float64)-truth) > 1e-5*(1e-2+math.Abs(truth)) || !(es[0]["sd"].(float64) > 0) {
+				t.Errorf("%v: %v, of predictions %v", model, es, truth)
+			}
+		}
+	}
+	// An offset cancels among classes, and the groups have theirs.
+	ok(t, "fit", path("d.parquet"), "-f", "g ~ x + z", "-o", "offset=x / 9", "-m", "softmax", "--out", path("c.parquet"), "-q")
+	if es := effectsOf(t, "-b", path("c.parquet"), path("d.parquet"), "--column", "x"); len(es) != 3 {
+		t.Error(es)
+	}
+	ok(t, "fit", path("d.parquet"), "-f", "y ~ z + x + offset(ln(x))", "-o", "family=poisson", "--group", "h", "--out", path("h.parquet"), "-q")
+	all := effectsOf(t, "-b", path("h.parquet"), path("d.parquet"))
+	one := effectsOf(t, "-b", path("h.parquet"), path("d.parquet"), "--column", "x")
+	if len(all) != 4 || len(one) != 2 || one[0]["mean"] == one[1]["mean"] || one[0]["mean"] != all[1]["mean"] && one[0]["mean"] != all[3]["mean"] {
+		t.Error(all, one)
+	}
+}
+
+// Levels move what is computed from their column, or from the number that they are levels of: effects
+// are differences of predictions as if all rows had them.
+func TestEffectsMoveLevels(t *testing.T) {
+	kerneltest.Slow(t)
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT 2000 + i % 4 AS year, 'g' || i % 3 AS g, i % 7 AS z, hash(i) % 10 + i % 4 AS y, 'h' || i % 2 AS h, 1 + i % 2 AS w FROM range(200) t(i)) TO '"+path("d.parquet")+"'")
+	for k, c := range []struct{ column, a, b, formula string }{
+		{"factor(year)", "2001", "2000", "y ~ z + year + factor(year)"},
+		{"factor(year)", "2003", "2001", "y ~ z + g:year + factor(year) + offset(0.1 * (year - 2000))"},
+		{"factor(year)", "2001", "2000", "y ~ year + (1 | year)"},
+		{"g", "g2", "g0", "y ~ z + g + I(g = 'g1')"},
+		{"g", "g0", "g1", "y ~ z + g + offset(CASE WHEN g = 'g2' THEN 0 ELSE 1 END)"},
+	} {
+		fit := path(fmt.Sprintf("%d.parquet", k))
+		ok(t, "fit", path("d.parquet"), "-f", c.formula, "-o", "weight=w", "-o", "family=poisson", "--out", fit, "-q")
+		name := strings.TrimSuffix(strings.TrimPrefix(c.column, "factor("), ")")
+		mean := func(level string) float64 {
+			var v float64
+			query(t, "COPY (SELECT * REPLACE ('"+level+"' AS "+name+") FROM '"+path("d.parquet")+"') TO '"+path("at.csv")+"'")
+			ok(t, "predict", "-b", fit, path("at.csv"), "--out", path("p.parquet"), "-q")
+			if _, err := fmt.Sscan(query(t, "SELECT sum(prediction * w) / sum(w) FROM '"+path("p.parquet")+"'"), &v); err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		truth := mean(c.a) - mean(c.b)
+		es := effectsOf(t, "-b", fit, path("d.parquet"), "--column", strings.ToUpper(c.column), "--reference", c.b)
+		at := slices.IndexFunc(es, func(e map[string]any) bool { return e["contrast"] == "mean("+c.a+") - mean("+c.b+")" })
+		if at < 0 || len(es) != map[string]int{"g": 2, "year": 3}[name] || es[at]["column"] != c.column || es[at]["n"] != 200.0 || math.Abs(es[at]["mean"].(float64)-truth) > 1e-9 || !(es[at]["sd"].(float64) > 0) {
+			t.Errorf("%s: %v, of predictions %v", c.formula, es, truth)
+		}
+		if name == "g" {
+			var names []string
+			for _, e := range effectsOf(t, "-b", fit, path("d.parquet")) {
+				names = append(names, fmt.Sprint(e["column"]))
+			}
+			if got := strings.Join(names, " "); got != "z g g" {
+				t.Errorf("%s: all are %s", c.formula, got)
+			}
+		}
+		for flag, want := range map[string]string{"--step=1": "--step is not used by " + c.column + ", a column of levels; allowed here: --reference", "--reference=x": "--reference x: no level of " + c.column} {
+			if r := bglm(t, "", "effects", "-b", fit, path("d.parquet"), "--column", c.column, flag); r.code != exitUsage || !strings.Contains(r.stderr, want) {
+				t.Errorf("%s: %+v", c.formula, r)
+			}
+		}
+	}
+	ok(t, "fit", path("d.parquet"), "-f", "g ~ year + factor(year)", "-m", "softmax", "--group", "h", "--out", path("c.parquet"), "-q")
+	es := effectsOf(t, "-b", path("c.parquet"), path("d.parquet"), "--column", "factor(year)")
+	if len(es) != 2*3*3 || es[0]["contrast"] != "g0: mean(2001) - mean(2000)" || es[0]["h"] == es[17]["h"] {
+		t.Error(es)
+	}
+}
+
 // An effect that cannot be told is an error that says why.
 func TestEffectsThatDoNotMove(t *testing.T) {
 	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
-	query(t, "COPY (SELECT i % 40 + 1 AS x, 'g' || i % 3 AS g, i % 7 AS z, hash(i) % 10 AS y, DATE '2024-01-01' + i::INT AS day FROM range(200) t(i)) TO '"+data+"'")
+	query(t, "COPY (SELECT i % 40 + 1 AS x, 'g' || i % 3 AS g, i % 7 AS z, ['a' || i % 2] AS l, hash(i) % 10 AS y, DATE '2024-01-01' + i::INT AS day FROM range(200) t(i)) TO '"+data+"'")
 	for _, c := range []struct{ formula, column, want, all string }{
 		{"y ~ x + I(x^2) + g", "I(x^2)", "computed from x, as other terms are, with which it moves; allowed: --column x", "x g g"},
 		{"y ~ I(x^2) + I(x^3)", "I(x^2)", "allowed: --column x", "x"},
 		{"y ~ z + x + I(floor(x / 10))", "x", "I(floor(x / 10)) jumps, and so has no slope; allowed: --step", "z"},
-		{"y ~ z + x + offset(ln(x))", "x", "the offset is computed from it", "z"},
-		{"y ~ z + x + I(x^2) + offset(ln(x))", "x", "the offset is computed from it", "z"},
-		{"y ~ z + g + I(g = 'g1')", "g", "I(g = 'g1') is computed from it, whose values are no numbers", "z"},
+		{"y ~ z + x + offset(floor(x / 10))", "x", "the offset jumps, and so has no slope; allowed: --step", "z"},
+		{"y ~ z + I(x^2) + offset(ln(x))", "I(x^2)", "it is computed from x, as the offset is, with which it moves; allowed: --column x", "z x"},
+		{"y ~ z + l + offset(len(l) / 9)", "l", "the offset is computed from it, whose values are neither numbers nor levels", "z"},
+		{"y ~ z + factor(z)", "Factor(z)", "", "z"},
 		{"y ~ z + month(day) + cos(month(day))", "month(day)", "cos(month(day)) is computed from it; make month(day) a column", "z"},
 		{"y ~ z + factor(month(day)) + factor(dayofweek(day))", "", "", "z" + strings.Repeat(" factor(month(day))", 6) + strings.Repeat(" factor(dayofweek(day))", 6)},
 	} {
