@@ -18,7 +18,6 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
-	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
@@ -41,8 +40,9 @@ type fitCommand struct {
 	Incremental bool          `help:"Process only files that are not yet in the ledger of --out (a .duckdb file), one after the other, each in a transaction."`
 	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: keep checking for new files at this interval, until Ctrl-C."`
 
-	job *job.Job // with SQL, once it is fitted
-	src *job.Source
+	job  *job.Job // with SQL, once it is fitted
+	src  *job.Source
+	kept []error // of incremental files
 }
 
 // Help is the text below the usage line.
@@ -149,12 +149,23 @@ func statusOfGroups(f *fitstore.Fits) string {
 }
 
 // nameOfGroup is an expression for the values of the group columns, as text.
-func nameOfGroup(f *fitstore.Fits) string {
-	var names []string
-	for _, g := range f.Group {
-		names = append(names, "coalesce("+quote.Name(g.Name)+"::VARCHAR, 'NULL')")
+func nameOfGroup(f *fitstore.Fits) string { return job.NameOfGroup(f.Table, duck.Names(f.Group)) }
+
+// keptError is the error about fits that stay as they were, since on_error=null left the rows of a file
+// without one: those of groups, or the only one.
+func keptError(file string, groups []string) error {
+	stay := "the fit stays as it was"
+	if n := len(groups); n > 0 {
+		stay = "1 group keeps its earlier fit"
+		if n > 1 {
+			stay = some(int64(n), "group") + " keep their earlier fits"
+		}
+		if n > namedGroups {
+			groups = append(slices.Clone(groups[:namedGroups]), "...")
+		}
+		stay += " (" + strings.Join(groups, "; ") + ")"
 	}
-	return "concat_ws(', ', " + strings.Join(names, ", ") + ")"
+	return fmt.Errorf("%s: %s, without these rows: one is bad, or they cannot be fitted, for which --option on_error=null is; on_error=skip leaves out bad rows alone", file, stay)
 }
 
 // namedGroups is how many groups without a fit are named.
@@ -352,7 +363,17 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		}
 	}
 	sum.setTiming(began)
-	w := sum.besideOutput(e)
+	if err := c.printResults(s, f, sum); err != nil {
+		return err
+	}
+	if c.job != nil && len(c.job.Kept) > 0 {
+		return keptError(strings.Join(c.src.Names(), ", "), c.job.Kept)
+	}
+	return nil
+}
+
+func (c *fitCommand) printResults(s *duck.Session, f *fitstore.Fits, sum *summary) error {
+	w := sum.besideOutput(s.Env)
 	if c.Quiet && !c.JSON {
 		return nil
 	}

@@ -39,7 +39,7 @@ func (c *fitCommand) incremental(s *duck.Session) error {
 		began := time.Now()
 		done, copies, err := c.catchUp(s, l)
 		if err != nil {
-			return err
+			return errors.Join(append(c.kept, err)...)
 		}
 		if done+copies > 0 || c.Watch == 0 {
 			if err := c.printOutcome(s, l, done, copies, began); err != nil {
@@ -47,12 +47,12 @@ func (c *fitCommand) incremental(s *duck.Session) error {
 			}
 		}
 		if c.Watch == 0 {
-			return nil
+			return errors.Join(c.kept...)
 		}
 		select {
 		case <-time.After(c.Watch):
 		case <-s.Ctx.Done():
-			return nil // ends --watch; everything done so far is kept
+			return errors.Join(c.kept...) // ends --watch; everything done so far is kept
 		}
 	}
 }
@@ -145,11 +145,32 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	if c.Prior == "" && prior != nil && prior.Job(startKey) != "" { // as the first file's run did
 		meta = append(meta, startKey, "true")
 	}
+	var none bool // of its rows could be fitted
+	if err := s.Row("SELECT count(*) FILTER (fit IS NULL) > 0 AND count(fit) = 0 FROM fits", &none); err != nil {
+		return err
+	}
 	n, err := l.Commit(e, prior, meta)
-	if err == nil && n == 0 {
+	switch {
+	case err != nil:
+		return err
+	case len(j.Kept) > 0 || none && prior != nil:
+		c.keep(s, keptError(e.Name, j.Kept))
+	case none:
+		c.keep(s, fmt.Errorf("%s: nothing was learnt from it: a row is bad, or they cannot be fitted, for which --option on_error=null is; on_error=skip leaves out bad rows alone", e.Name))
+	case n == 0:
 		return c.learntNothing(s, l, e, "has no row that can be learnt", nil)
 	}
-	return err
+	return nil
+}
+
+// keep notes the error of a file whose rows have not been learnt, after which the job goes on.
+func (c *fitCommand) keep(s *duck.Session, err error) {
+	if c.Watch != 0 { // which may go on for days
+		fmt.Fprintln(s.Env.Stderr, "bglm: "+shell.Visible(err.Error()))
+		err = errors.New("some files were not learnt, as said above")
+		c.kept = nil
+	}
+	c.kept = append(c.kept, err)
 }
 
 // learntNothing reports that a file, for which err is nil, has left the fits as they were, and why.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,5 +78,68 @@ func TestIncrementalPriorWithoutRows(t *testing.T) {
 	}
 	if a, b := all("a.duckdb"), all("b.duckdb"); a != b || !strings.Contains(a, ",400\n") {
 		t.Errorf("%s, without the empty file:\n%s", a, b)
+	}
+}
+
+// A group whose new rows cannot be fitted keeps its earlier fit under on_error=null, and the exit code
+// says so.
+func TestKeepsFitsOfBadRows(t *testing.T) {
+	kerneltest.Slow(t)
+	for _, model := range [][]string{{"--group", "g"}, {"--group", "g", "-m", "adf"}, {}} {
+		dir := t.TempDir()
+		path := func(name string) string { return filepath.Join(dir, name) }
+		day := func(k int, bad string) {
+			query(t, fmt.Sprintf("COPY (SELECT CASE WHEN %s THEN 'inf'::DOUBLE ELSE (hash(i) %% 100) / 9 + i %% 10 END AS y, i %% 10 AS x, 'g' || i %% 3 AS g FROM range(%d, %d) t(i)) TO '%s'", bad, 60*k, 60*k+60, path(fmt.Sprintf("%d.parquet", k))))
+		}
+		grouped := len(model) > 0
+		model = append([]string{"-f", "y ~ x", "-o", "family=gaussian", "-o", "on_error=null"}, model...)
+		db := path("m.duckdb")
+		run := func(code int, want ...string) {
+			t.Helper()
+			r := bglm(t, "", append([]string{"fit", "--data", path("?.parquet"), "--incremental", "--out", db}, model...)...)
+			if r.code != code {
+				t.Errorf("%v: %+v", model, r)
+			}
+			for _, w := range want {
+				if !strings.Contains(r.stderr, w) {
+					t.Errorf("%v: not %q: %+v", model, w, r)
+				}
+			}
+		}
+		n := func() string {
+			return strings.ReplaceAll(query(t, "ATTACH '"+db+"' (READ_ONLY); SELECT list(fit.n ORDER BY fit.n)::VARCHAR || (SELECT list(n ORDER BY file)::VARCHAR FROM m.bglm_ledger) FROM m.fits; DETACH m"), "\"", "")
+		}
+		day(0, "false")
+		run(exitDone)
+		day(1, "i IN (61, 70)")
+		if !grouped {
+			run(exitFailed, "1.parquet: the fit stays as it was, without these rows: one is bad, or they cannot be fitted", "on_error=skip")
+			day(2, "false")
+			run(exitDone)
+			if got := n(); got != "[120][60, 0, 60]" {
+				t.Errorf("%v: %s", model, got)
+			}
+			continue
+		}
+		run(exitFailed, "1.parquet: 1 group keeps its earlier fit (g1), without these rows: one is bad, or they cannot be fitted", "on_error=skip")
+		if got := n(); got != "[20, 40, 40][60, 40]" {
+			t.Errorf("%v: %s", model, got)
+		}
+		day(2, "true")
+		run(exitFailed, "2.parquet: 3 groups keep their earlier fits (g0; g1; g2)")
+		day(3, "false")
+		run(exitDone)
+		if got := n(); got != "[40, 60, 60][60, 40, 0, 60]" {
+			t.Errorf("%v: %s", model, got)
+		}
+		// The same by hand.
+		a, b := path("a.arrow"), path("b.parquet")
+		ok(t, append([]string{"fit", path("0.parquet"), "--out", a, "-q"}, model...)...)
+		if r := bglm(t, "", append([]string{"fit", path("1.parquet"), "--prior", a, "--out", b}, model...)...); r.code != exitFailed || !strings.Contains(r.stderr, "1.parquet: 1 group keeps its earlier fit (g1)") || !strings.Contains(r.stdout, "3 groups") {
+			t.Errorf("%v: %+v", model, r)
+		}
+		if got := query(t, "SELECT list(n ORDER BY n)::VARCHAR FROM (SELECT (fit->>'n')::INT AS n FROM '"+b+"' WHERE fit IS NOT NULL)"); strings.Trim(got, "\"") != "[20, 40, 40]" {
+			t.Errorf("%v: %s", model, got)
+		}
 	}
 }

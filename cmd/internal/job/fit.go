@@ -14,7 +14,7 @@ import (
 )
 
 // Fit creates the table fits from the rows of src. Groups of the table prior are continued; ""
-// starts afresh.
+// starts afresh. Those whose rows on_error=null leaves without a fit keep that of prior, and are Kept.
 //
 // Ordered rows are sorted first and absorbed by one thread: ORDER BY inside an aggregate would
 // carry the options, and with them a prior, along with every row. Without an order a streaming
@@ -66,11 +66,29 @@ func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 	if err := s.Long("fitting", q); err != nil {
 		return j.locate(src, err)
 	}
-	if prior != "" && len(j.Group) > 0 {
-		// Groups without new rows keep their fits.
-		return s.Exec("INSERT INTO fits SELECT * FROM " + prior + " p ANTI JOIN fits f ON " + Matching(j.GroupNames(), "p", "f"))
+	if prior == "" || len(j.Group) == 0 {
+		return nil
 	}
-	return nil
+	lost := Matching(j.GroupNames(), "p", "fits") + " AND fits.fit IS NULL AND p.fit IS NOT NULL"
+	if j.Kept, err = s.Texts("SELECT " + NameOfGroup("p", j.GroupNames()) + " FROM fits JOIN " + prior + " p ON " + lost + " ORDER BY 1"); err != nil {
+		return err
+	}
+	if len(j.Kept) > 0 {
+		if err := s.Exec("UPDATE fits SET fit = p.fit FROM " + prior + " p WHERE " + lost); err != nil {
+			return err
+		}
+	}
+	// Groups without new rows keep their fits.
+	return s.Exec("INSERT INTO fits SELECT * FROM " + prior + " p ANTI JOIN fits f ON " + Matching(j.GroupNames(), "p", "f"))
+}
+
+// NameOfGroup is an expression for the values of the group columns of a relation, as text.
+func NameOfGroup(of string, group []string) string {
+	var names []string
+	for _, g := range group {
+		names = append(names, "coalesce("+of+"."+quote.Name(g)+"::VARCHAR, 'NULL')")
+	}
+	return "concat_ws(', ', " + strings.Join(names, ", ") + ")"
 }
 
 // resumed are the options of a job that goes on from its own fits. These have the numbers of the

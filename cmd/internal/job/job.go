@@ -41,6 +41,7 @@ type Job struct {
 	Meta    []string         // pairs, stored with the beliefs
 	Resumes bool             // the fits that it continues are its own
 	Formula *formula.Formula // with the columns it names, nil without one
+	Kept    []string         // after Fit: groups that have the fit of its prior still, for want of one of their rows
 
 	s *duck.Session
 }
