@@ -408,6 +408,38 @@ func TestBeliefsAloneOfGaps(t *testing.T) {
 	}
 }
 
+// Priors of single features are no part of a table of beliefs: the fit says so, and a merge that they
+// count once only by --prior.
+func TestBeliefsAloneOfPriorsByFeature(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i, i % 5 AS x, i % 3 + sin(i) AS y FROM range(60) t(i)) TO '"+path("d.parquet")+"'; COPY (SELECT 'x' AS feature, 2 AS mean, 0.001 AS variance) TO '"+path("prior.csv")+"'")
+	fit := []string{"fit", path("d.parquet"), "-f", "y ~ x", "-m", "adf", "-o", "covariance=diagonal", "-o", "family=gaussian", "-o", "dispersion=0.5", "-o", "priors=MAP {'x': {mean: 2.0, variance: 0.001}}"}
+	for part, where := range map[string]string{"a": "i % 2 = 0", "b": "i % 2 = 1"} {
+		for _, kind := range []string{".csv", ".json", ".parquet"} {
+			got := ok(t, append(fit, "--where", where, "--out", path(part+kind))...).stdout
+			if says := strings.Contains(got, "it leaves out priors=MAP {'x': {mean: 2.0, variance: 0.001}}, which bglm merge counts once if --prior is a table of them"); says != (kind != ".parquet") {
+				t.Error(kind, got)
+			}
+		}
+	}
+	if got := ok(t, append(fit, "--json", "--out", path("j.csv"))...).stdout; !strings.Contains(got, `"priors_lost": true`) {
+		t.Error(got)
+	}
+	for _, kind := range []string{".csv", ".parquet"} {
+		r := ok(t, "merge", path("a"+kind), path("b"+kind), "--prior", path("prior.csv"), "-o", "family=gaussian", "-o", "dispersion=0.5", "--out", path("m"+kind))
+		if strings.Contains(r.stdout, "beliefs alone: their prior") {
+			t.Error(r)
+		}
+	}
+	if got := query(t, "SELECT max(abs(a.mean - b.mean) + abs(a.variance - b.variance)) < 1e-9 FROM '"+path("m.csv")+"' a JOIN '"+path("m.parquet")+"' b USING (feature)"); got != "true" {
+		t.Error(got)
+	}
+	if got := ok(t, "merge", path("a.csv"), path("b.csv"), "-o", "family=gaussian", "-o", "dispersion=0.5", "--out", path("m.csv")).stdout; !strings.Contains(got, "or --prior FILE with the priors of single features") {
+		t.Error(got)
+	}
+}
+
 // Beliefs alone do not say under which prior they were learnt: the fit does, or else predictions for
 // new levels are wrong, and parts that are merged count another prior once.
 func TestBeliefsAloneOfPriors(t *testing.T) {

@@ -89,7 +89,7 @@ type summary struct {
 	Status    string   `json:"status,omitempty"`
 	Untold    string   `json:"needs,omitempty"`              // options that a file of beliefs alone needs to predict
 	Lost      []string `json:"lost,omitempty"`               // parameters of groups that none of its options gives
-	Priors    bool     `json:"priors_lost,omitempty"`        // prior variances of columns or groups, too
+	Priors    bool     `json:"priors_lost,omitempty"`        // priors of features, prior variances of columns or groups, too
 	Apart     bool     `json:"predictions_differ,omitempty"` // by a file of beliefs alone: joint, since it has no covariance; gaps, if a value is NULL
 	*learnt            // of bglm fit
 	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
@@ -98,6 +98,8 @@ type summary struct {
 	Out       string   `json:"out,omitempty"`
 
 	joint, gaps bool
+	byColumn    bool   // Priors has variances of columns or groups
+	given       string // priors of features, as written
 	assumed     string // what was assumed for want of options, "" for nothing
 }
 
@@ -126,7 +128,8 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
 		var needs fitstore.Needs
 		if needs, err = f.MissingOptions(sum.Out); err == nil {
-			sum.Untold, sum.Lost, sum.Priors = needs.Options, needs.Lost, needs.Priors
+			sum.Untold, sum.Lost, sum.Priors = needs.Options, needs.Lost, needs.Priors || needs.Given != ""
+			sum.byColumn, sum.given = needs.Priors, needs.Given
 			sum.joint, sum.gaps, err = f.LosesCovariance(sum.Out)
 			sum.Apart = sum.joint || sum.gaps
 		}
@@ -239,8 +242,11 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	if len(sum.Lost) > 0 {
 		fmt.Fprintf(&b, "; each group has another %s, without which distributions of responses are wrong: .parquet, .arrow and .duckdb keep it", strings.Join(sum.Lost, " and "))
 	}
-	if sum.Priors {
+	if sum.byColumn {
 		b.WriteString("; it leaves out prior variances of single columns or groups, for which its readers take prior_variance: .parquet, .arrow and .duckdb keep them")
+	}
+	if sum.given != "" {
+		fmt.Fprintf(&b, "; it leaves out priors=%s, which bglm merge counts once if --prior is a table of them, or a file that keeps them: .parquet, .arrow or .duckdb", sum.given)
 	}
 	switch {
 	case sum.joint:

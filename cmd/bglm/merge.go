@@ -167,7 +167,7 @@ func (c *mergeCommand) assumedPrior(parts []*fitstore.Fits, opts [][2]string) (s
 	for i, f := range parts {
 		if alone, err := f.Alone(); err != nil || alone {
 			p := kernels.DefaultPrior
-			return fmt.Sprintf("%s has beliefs alone: their prior is taken for N(%v, %v), the intercept's for N(%[2]v, %[4]v); if it was another, give --option prior_mean, prior_variance and intercept_variance", c.Files[i], p.Mean, p.Variance, p.InterceptVariance), err
+			return fmt.Sprintf("%s has beliefs alone: their prior is taken for N(%v, %v), the intercept's for N(%[2]v, %[4]v); if it was another, give --option prior_mean, prior_variance and intercept_variance, or --prior FILE with the priors of single features", c.Files[i], p.Mean, p.Variance, p.InterceptVariance), err
 		}
 	}
 	return "", nil

@@ -65,6 +65,7 @@ type Needs struct {
 	Options string   // such as "--option family=poisson", "" if the file has them
 	Lost    []string // parameters that differ between groups, while an option applies to all
 	Priors  bool     // there are prior variances of single columns or groups, which no option gives
+	Given   string   // priors of single features that the job was given, as written
 }
 
 // MissingOptions returns what a file at path needs that cannot store the whole fits.
@@ -86,6 +87,7 @@ func (f *Fits) MissingOptions(path string) (n Needs, err error) {
 	if err != nil {
 		return n, err
 	}
+	n.Given = f.Job("option.priors")
 	n.Options = "--option family=" + family
 	if i := slices.IndexFunc(lik.Families(), func(x lik.Info) bool { return x.Family == family }); i >= 0 && lik.Families()[i].Links[0] != link {
 		n.Options += " --option link=" + link
