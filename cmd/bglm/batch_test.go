@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -290,6 +291,70 @@ func TestNamesOfGroups(t *testing.T) {
 		if got := beliefs(name); got != want {
 			t.Errorf("groups called %s:\n%s\nwant\n%s", name, got, want)
 		}
+	}
+}
+
+// The model of --prior is that of the job, unless it is given.
+func TestModelOfPrior(t *testing.T) {
+	kerneltest.Slow(t)
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "CREATE TABLE d AS SELECT i, i % 5 AS x, 'g' || i % 2 AS g, 'h' || i % 3 AS h, 1 + i % 4 AS e, 1 + i % 2 AS w, hash(i) % 6 AS y FROM range(120) t(i); COPY (FROM d WHERE i < 60) TO '"+path("a.parquet")+"'; "+
+		"COPY (SELECT *, i AS other FROM d WHERE i >= 60) TO '"+path("b.parquet")+"'; COPY (SELECT x, g, y FROM d) TO '"+path("plain.parquet")+"'")
+	beliefs := func(name string) string {
+		return query(t, "SELECT string_agg(concat_ws(' ', feature, mean, variance), '; ') FROM '"+path(name)+"'")
+	}
+	for k, c := range []struct {
+		model []string
+		more  []string // in the second run of the model by hand
+		note  string
+	}{
+		{[]string{"-f", "y ~ x + g + offset(ln(e))", "-o", "family=poisson", "-o", "weight=w", "-m", "adf", "--order", "i DESC"}, nil, "y ~ x + g + offset(ln(e)), --option weight=w, --order i DESC"},
+		{[]string{"-f", "y ~ . - i - h", "-o", "family=poisson"}, []string{"-f", "y ~ x + g + e + w"}, "y ~ . - i - h\n"},
+		{[]string{"--y", "y", "--x", "{x, g}", "-o", "family=poisson", "-o", "offset=ln(e)", "--group", "h", "--group", "e > 1 AS big"}, nil, "--y y --x {x, g}, --option offset=ln(e), --group h, --group e > 1 AS big"},
+	} {
+		for _, kind := range []string{".parquet", ".duckdb"} {
+			a := path(fmt.Sprintf("%d%s", k, kind))
+			ok(t, append([]string{"fit", path("a.parquet"), "-q", "--out", a}, c.model...)...)
+			by := append([]string{"fit", path("b.parquet"), "--prior", a, "-q", "--out", path("want.parquet")}, c.model...)
+			if c.more != nil {
+				by = append(by[:len(by)-len(c.model)], c.more...)
+			}
+			ok(t, by...)
+			method := []string{}
+			if slices.Contains(c.model, "adf") {
+				method = []string{"-m", "adf"}
+			}
+			r := ok(t, append([]string{"fit", path("b.parquet"), "--prior", a, "--out", path("got.parquet")}, method...)...)
+			if !strings.Contains(r.stderr, "bglm fit: the model of "+a+": "+c.note) {
+				t.Errorf("%v: %+v", c.model, r)
+			}
+			if got, want := beliefs("got.parquet"), beliefs("want.parquet"); got != want {
+				t.Errorf("%v:\n%s, by hand:\n%s", c.model, got, want)
+			}
+		}
+	}
+	if r := ok(t, "fit", path("b.parquet"), "--prior", path("0.parquet"), "-f", "y ~ x + g", "--out", path("got.parquet")); !strings.Contains(r.stderr, "0.parquet has the offset ln(e), this model none: give offset( ) in --formula or --option offset if its rows have one") {
+		t.Errorf("%+v", r)
+	}
+	if r := bglm(t, "", "fit", path("plain.parquet"), "--prior", path("0.parquet"), "--out", path("got.parquet")); r.code != exitFailed || !strings.Contains(r.stderr, "offset(ln(e))") {
+		t.Errorf("%+v", r)
+	}
+	ok(t, "fit", path("a.parquet"), "-f", "y ~ x", "-q", "-o", "family=poisson", "--out", path("c.csv"))
+	if r := bglm(t, "", "fit", path("b.parquet"), "--prior", path("c.csv"), "-o", "family=poisson", "--out", path("got.parquet")); r.code != exitUsage || !strings.Contains(r.stderr, "--prior "+path("c.csv")+" does not know its formula: give --formula, or --y and --x") {
+		t.Errorf("%+v", r)
+	}
+	// Incremental jobs have it, too.
+	for _, run := range []string{"1 new file", "0 new files"} {
+		if r := ok(t, "fit", path("b.parquet"), "--prior", path("2.parquet"), "--incremental", "--out", path("m.duckdb")); !strings.Contains(r.stdout, run) {
+			t.Errorf("%+v", r)
+		}
+	}
+	ok(t, "fit", path("a.parquet"), "-f", "y ~ x + g", "-q", "-o", "family=poisson", "--engine", "arrow", "--out", path("r.parquet"))
+	ok(t, "fit", path("b.parquet"), "--prior", path("r.parquet"), "-q", "--engine", "arrow", "--out", path("got.parquet"))
+	ok(t, "fit", path("b.parquet"), "--prior", path("r.parquet"), "-q", "-f", "y ~ x + g", "--engine", "arrow", "--out", path("want.parquet"))
+	if got, want := beliefs("got.parquet"), beliefs("want.parquet"); got != want {
+		t.Errorf("arrow: %s, by hand: %s", got, want)
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
@@ -29,7 +31,7 @@ type fitCommand struct {
 	modelFlags
 	outputFlags
 	csvFlags
-	Prior       string        `placeholder:"FILE" help:"Belief file to start from: its fit is continued, or serves as the prior."`
+	Prior       string        `placeholder:"FILE" help:"Belief file to start from: its fit is continued, or serves as the prior. Without --formula, --y and --x, its model is taken."`
 	Out         string        `placeholder:"FILE" help:"File for the belief table: .parquet, .arrow, .csv, .json or .duckdb (default: CSV on the standard output)."`
 	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt. This is faster, but repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
 	Compress    bool          `help:"Keep rows with equal features once, with the sums of their responses. The fit is that of all rows; memory and time are those of the distinct rows. The same as --option compress=true."`
@@ -43,6 +45,9 @@ type fitCommand struct {
 	job  *job.Job // with SQL, once it is fitted
 	src  *job.Source
 	kept []error // of incremental files
+
+	prior *fitstore.Fits // of --prior, once it is loaded
+	dot   []string       // what . stands for in the formula of --prior
 }
 
 // Help is the text below the usage line.
@@ -311,8 +316,12 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	if c.Compress {
 		c.Option = append(c.Option, "compress=true")
 	}
+	unsaid := c.Prior != "" && c.Formula == "" && c.Y == "" && c.X == ""
 	model := c.model()
-	if err := errors.Join(model.Check(), c.checkOut(c.Out, &c.csvFlags), c.rejectOverwrite(c.Out), c.checkLogs()); err != nil {
+	if err := model.Check(); err != nil && !unsaid {
+		return err
+	}
+	if err := errors.Join(c.checkOut(c.Out, &c.csvFlags), c.rejectOverwrite(c.Out), c.checkLogs()); err != nil {
 		return err
 	}
 	if c.Partial {
@@ -332,6 +341,11 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	}
 	defer s.Close()
 	s.CSVSafe = c.CSVSafe
+	if unsaid {
+		if err := c.modelOfPrior(s); err != nil {
+			return fmt.Errorf("--prior %w", err)
+		}
+	}
 	if c.Partial {
 		return c.partial(s)
 	}
@@ -475,6 +489,81 @@ func (c *fitCommand) checkLogs() error {
 	return nil
 }
 
+// model is that of the flags or of --prior.
+func (c *fitCommand) model() job.Model {
+	m := c.modelFlags.model()
+	m.Dot = c.dot
+	return m
+}
+
+// modelOfPrior takes the model of --prior for want of another: its formula or y and x, options by
+// row, groups and order. Errors name the file.
+func (c *fitCommand) modelOfPrior(s *duck.Session) error {
+	f, err := c.loadPrior(s)
+	if err != nil {
+		return err
+	}
+	m, ok, err := modelOf(f)
+	if err != nil {
+		return files.Named(c.Prior, err)
+	}
+	if !ok {
+		return cli.Usage(fmt.Errorf("%s does not know its formula: give --formula, or --y and --x", c.Prior))
+	}
+	c.Formula, c.X, c.dot = m.Formula, m.X, m.Dot
+	said := []string{m.Formula}
+	if m.Formula == "" {
+		c.Y, said[0] = m.Y, "--y "+m.Y+" --x "+m.X
+	}
+	own, err := job.ParseOptions(c.Option)
+	if err != nil {
+		return err
+	}
+	for _, o := range m.Option {
+		key, _, _ := strings.Cut(o, "=")
+		if slices.Contains(job.RowKeys, key) && !slices.ContainsFunc(own, func(k [2]string) bool { return k[0] == key }) {
+			c.Option, said = append(c.Option, o), append(said, "--option "+o)
+		}
+	}
+	if c.Group == nil {
+		for k, g := range f.Group {
+			if m.Group[k] == "" {
+				m.Group[k] = quote.Name(g.Name)
+			}
+			c.Group, said = append(c.Group, m.Group[k]), append(said, "--group "+m.Group[k])
+		}
+	}
+	if c.Order == "" && m.Order != "" {
+		c.Order, said = m.Order, append(said, "--order "+m.Order)
+	}
+	if !c.Quiet {
+		fmt.Fprintln(s.Env.Stderr, shell.Visible("bglm fit: the model of "+c.Prior+": "+strings.Join(said, ", ")))
+	}
+	return nil
+}
+
+// loadPrior loads the fits of --prior, once, and tells of an offset that they have and the job has
+// not.
+func (c *fitCommand) loadPrior(s *duck.Session) (*fitstore.Fits, error) {
+	if c.prior != nil {
+		return c.prior, nil
+	}
+	f, err := fitstore.Load(s, "prior_fits", c.Prior, c.priorOptions())
+	if err != nil {
+		return nil, err
+	}
+	c.prior = f
+	if m, ok, err := modelOf(f); ok && err == nil && !c.Quiet && (c.Formula != "" || c.X != "") {
+		had, err := offsetsOf(f, m)
+		has, err2 := formula.Parse(c.Formula)
+		given := slices.ContainsFunc(c.Option, func(o string) bool { return strings.HasPrefix(strings.TrimSpace(o), "offset") })
+		if len(had) > 0 && err == nil && !given && (c.Formula == "" || err2 == nil && len(has.Offset) == 0) {
+			fmt.Fprintln(s.Env.Stderr, shell.Visible("bglm fit: "+c.Prior+" has the offset "+strings.Join(had, " + ")+", this model none: give offset( ) in --formula or --option offset if its rows have one"))
+		}
+	}
+	return f, nil
+}
+
 // priorOptions describe a --prior that is a table of beliefs without a model: the job's family and
 // link, with its intercept or without.
 func (c *fitCommand) priorOptions() (out [][2]string) {
@@ -525,7 +614,7 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 	}
 	prior := ""
 	if c.Prior != "" {
-		f, err := fitstore.Load(s, "prior_fits", c.Prior, c.priorOptions())
+		f, err := c.loadPrior(s)
 		if err != nil {
 			return nil, 0, fmt.Errorf("--prior: %w", err)
 		}

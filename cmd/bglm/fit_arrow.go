@@ -36,7 +36,7 @@ func (c *fitCommand) byArrow(s *duck.Session) (*fitstore.Fits, int, error) {
 }
 
 func (c *fitCommand) continueArrow(s *duck.Session, a *job.Arrow) error {
-	prior, err := fitstore.Load(s, "prior_fits", c.Prior, c.priorOptions())
+	prior, err := c.loadPrior(s)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	if err == nil && prior == nil {
 		src.Fits = c.Prior
 		if c.Prior != "" {
-			prior, err = fitstore.Load(s, "prior_fits", c.Prior, c.priorOptions())
+			prior, err = c.loadPrior(s)
 		}
 	}
 	table := ""
