@@ -175,3 +175,16 @@ func TestColumnsWithoutName(t *testing.T) {
 		}
 	}
 }
+
+// Negative zero, which round makes of -0.3, is the level of zero, as in R.
+func TestNegativeZeroIsZero(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT hash(i) % 2 AS y, (i % 9 - 4) / 4 AS x FROM range(90) t(i)) TO '"+path("d.csv")+"'")
+	for _, formula := range []string{"y ~ factor(round(x))", "y ~ x:factor(round(x))"} {
+		ok(t, "fit", path("d.csv"), "-f", formula, "-q", "--out", path("f.parquet"))
+		if got := query(t, "SELECT count(*) || ' ' || count(*) FILTER (feature LIKE '%=-0%') FROM '"+path("f.parquet")+"'"); got != "4 0" {
+			t.Errorf("%s: %s", formula, got)
+		}
+	}
+}

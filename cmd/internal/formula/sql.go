@@ -279,7 +279,10 @@ func (f *Formula) Features(kind func(Part) (Kind, error), fields func(Part) ([]s
 				continue
 			}
 			sql := p.SQL
-			if p.Factor && k <= Level {
+			switch {
+			case p.Factor && k == Number:
+				sql = "((" + sql + ") + 0)::VARCHAR" // -0.0, as of round(-0.3), is the level 0.0
+			case p.Factor && k == Level:
 				sql = "(" + sql + ")::VARCHAR"
 			}
 			parts = append(parts, quote.Text(p.Name)+": "+sql)
