@@ -279,6 +279,15 @@ func TestDot(t *testing.T) {
 	}
 }
 
+// The error about a type that is no feature gives a cast that works.
+func TestKindOfOthers(t *testing.T) {
+	for sqlType, want := range map[string]string{"UUID": "id::VARCHAR", "BLOB": "id::VARCHAR", "TIME": "hour(t)::VARCHAR or epoch(t)", "INTERVAL": "epoch(d)", "TIMESTAMP": "hour(ts)::VARCHAR, ts::DATE or epoch(ts)", "TIMESTAMP WITH TIME ZONE": "epoch(ts)"} {
+		if _, err := KindOf(sqlType); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", sqlType, err)
+		}
+	}
+}
+
 // A column that the dot brings in but that cannot be a feature: the error says how to leave it out.
 func TestDotOfType(t *testing.T) {
 	for text, want := range map[string]string{

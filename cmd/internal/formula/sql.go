@@ -235,7 +235,16 @@ func KindOf(sqlType string) (Kind, error) {
 	if strings.HasPrefix(t, "DECIMAL(") {
 		return Number, nil
 	}
-	return 0, fmt.Errorf("its type is %s; allowed: numbers, text, booleans, dates, lists and maps of features; cast it, as in %s", sqlType, "hour(ts)::VARCHAR, ts::DATE or epoch(ts)")
+	cast := "id::VARCHAR"
+	switch {
+	case t == "INTERVAL":
+		cast = "epoch(d)"
+	case strings.HasPrefix(t, "TIMESTAMP"):
+		cast = "hour(ts)::VARCHAR, ts::DATE or epoch(ts)"
+	case strings.HasPrefix(t, "TIME"):
+		cast = "hour(t)::VARCHAR or epoch(t)"
+	}
+	return 0, fmt.Errorf("its type is %s; allowed: numbers, text, booleans, dates, lists and maps of features; cast it, as in %s", sqlType, cast)
 }
 
 func termError(t Term, err error) error { return fmt.Errorf("formula: term %s: %w", t.Name(), err) }
