@@ -863,7 +863,7 @@ func TestBatchErrors(t *testing.T) {
 	cut := put("cut.parquet", whole[:len(whole)/2])
 	text := put("text.arrow", []byte("this is no Arrow file at all"))
 	query(t, "COPY (SELECT i, CASE WHEN i = 4321 THEN 7 ELSE i % 2 END AS y, 'a' AS ad FROM range(5000) t(i)) TO '"+path("bad.parquet")+"' (ROW_GROUP_SIZE 2048)")
-	query(t, "COPY (FROM '"+path("bad.parquet")+"') TO '"+path("bad.csv")+"'")
+	query(t, "COPY (FROM '"+path("bad.parquet")+"') TO '"+path("bad.csv")+"'; COPY (SELECT i % 2 AS y, 'a' AS ad, INTERVAL (i % 3) DAY AS span FROM range(30) t(i)) TO '"+path("span.parquet")+"'")
 	ok(t, "fit", data, "-f", "y ~ ad", "--out", path("b.parquet"), "-q")
 	ok(t, "fit", data, "-f", "y ~ ad", "--out", path("b.duckdb"), "-q")
 	beliefs, _ := os.ReadFile(path("b.parquet"))
@@ -918,6 +918,7 @@ func TestBatchErrors(t *testing.T) {
 		{fit(data, "--engine", "arrow", "-m", "adf", "-o", "tol=2x"), 2, []string{"option tol is not used here; it belongs to: ep, laplace, lowrank, variational, ekf, smooth, softmax, gp; allowed: family, link"}},
 		{fit(data, "--engine", "arrow", "-m", "laplace", "-o", "tol=2x"), 2, []string{"option tol: found '2x' (VARCHAR); allowed: a number in (0, 1)"}},
 		{fit(data, "--engine", "arrow", "-o", "linc=probit"), 2, []string{"the nearest is link"}},
+		{fit(path("span.parquet"), "--engine", "arrow", "--group", "span"), 2, []string{"--group span: an INTERVAL, which Parquet keeps as bytes; it goes with --engine duckdb"}},
 		{fit(data, "--engine", "arrow", "-o", "on_error=null"), 2, []string{"--engine arrow takes 'fail' or 'skip'"}},
 		{fit(data, "--engine", "arrow", "-o", "family=normal"), 2, []string{"the nearest is gaussian"}},
 		{fit(data, "--engine", "arrow", "-m", "bglm_ep", "-o", "tol=1e-3"), 2, []string{"--method", "the nearest is ep"}},

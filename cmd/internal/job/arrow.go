@@ -70,7 +70,25 @@ func NewArrow(s *duck.Session, d Data, m Model) (*Arrow, error) {
 	if a.kind != "arrow" && a.kind != "parquet" {
 		return nil, cli.Usage(fmt.Errorf("--engine arrow reads Parquet and Arrow IPC; the data are %s", a.kind))
 	}
-	return a, nil
+	return a, a.checkGroups()
+}
+
+// checkGroups rejects groups whose values Arrow reads from Parquet as other values than DuckDB, which
+// would not find their fits.
+func (a *Arrow) checkGroups() error {
+	if a.kind != "parquet" || !a.Grouped() || slices.Contains(a.Files, "-") {
+		return nil
+	}
+	cols, err := a.s.Describe("FROM read_parquet(" + FileList(a.Files[:1]) + ")")
+	if err != nil {
+		return nil // of a damaged file, which its reader reports
+	}
+	for _, c := range cols {
+		if c.Type == "INTERVAL" && slices.ContainsFunc(a.job.Group, func(g string) bool { return strings.EqualFold(g, c.Name) }) {
+			return cli.Usage(fmt.Errorf("--group %s: an INTERVAL, which Parquet keeps as bytes; it goes with --engine duckdb", c.Name))
+		}
+	}
+	return nil
 }
 
 // Grouped reports whether there is a fit for each of several groups.
