@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -362,6 +363,9 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkAny(s, sc); err != nil {
+		return err
+	}
 	offset := sc.offset
 	if sc.fits.HasClass { // it cancels
 		offset = ""
@@ -391,6 +395,29 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 	}
 	_, as := keysOf(sc)
 	return c.print(e, s, "SELECT "+as+"unnest(l, recursive := true) FROM effects")
+}
+
+// checkAny returns an error if there are no rows, or if their features are of no columns.
+func (c *effectsCommand) checkAny(s *duck.Session, sc *scoring) error {
+	if sc.src.Empty() {
+		why := "no rows"
+		if c.Where != "" {
+			why += " that --where keeps"
+		}
+		return fmt.Errorf("%s: %s; effects are averages over rows", strings.Join(sc.src.Names(), ", "), why)
+	}
+	x, err := s.Describe("SELECT (" + sc.x + ") FROM " + sc.rows)
+	if err != nil {
+		return sc.src.Blame(err)
+	}
+	if strings.HasPrefix(x[0].Type, "STRUCT(") {
+		return nil
+	}
+	model := "--x " + cmp.Or(c.X, sc.fits.Job("x"))
+	if sc.job.Formula != nil {
+		model = cmp.Or(c.Formula, sc.fits.Job("formula"))
+	}
+	return fmt.Errorf("%s: the model %s has no column of numbers or levels, whose effect could be measured", c.Beliefs, model)
 }
 
 // all prints the effects of all columns; those from which other terms are computed move these along.

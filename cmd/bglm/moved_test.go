@@ -296,3 +296,26 @@ func TestReportDrawsCurve(t *testing.T) {
 		}
 	}
 }
+
+// Without rows, or a column to change, there is no effect: an error says so.
+func TestEffectsOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT i % 2 AS y, i % 5 AS x, MAP {'m' || i % 3: 1.0} AS m FROM range(40) t(i)) TO '"+path("d.parquet")+"'; COPY (FROM '"+path("d.parquet")+"' LIMIT 0) TO '"+path("none.csv")+"'")
+	for model, where := range map[string]string{"y ~ x": "x < 0", "y ~ 1": "true", "y ~ m": "true"} {
+		want := "d.parquet: no rows that --where keeps"
+		if where == "true" {
+			want = "f.parquet: the model " + model + " has no column of numbers or levels, whose effect could be measured"
+		}
+		ok(t, "fit", path("d.parquet"), "-f", model, "-q", "--out", path("f.parquet"))
+		for _, column := range []string{"*", "x"} {
+			if r := bglm(t, "", "effects", "-b", path("f.parquet"), path("d.parquet"), "--where", where, "--column", column); r.code != exitFailed || !strings.Contains(r.stderr, want) || r.stdout != "" {
+				t.Errorf("%s: %+v", model, r)
+			}
+		}
+	}
+	ok(t, "fit", path("d.parquet"), "-f", "y ~ x", "-q", "--out", path("f.parquet"))
+	if r := bglm(t, "", "effects", "-b", path("f.parquet"), path("none.csv")); r.code != exitFailed || !strings.Contains(r.stderr, "none.csv: no rows") {
+		t.Errorf("%+v", r)
+	}
+}
