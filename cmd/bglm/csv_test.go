@@ -188,3 +188,32 @@ func TestNegativeZeroIsZero(t *testing.T) {
 		}
 	}
 }
+
+// A column whose name is a word of SQL needs no quotation marks as group, order or option, as it needs
+// none in a formula.
+func TestColumnsNamedAsWords(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, `COPY (SELECT hash(i) % 2 AS y, i % 5 AS x, i % 2 AS "group", i % 3 AS "Table", hash(i, 1) AS "order", hash(i, 2) AS "all", 1 + i % 2 AS "end" FROM range(60) t(i)) TO '`+path("d.csv")+"'")
+	fit := func(out string, args ...string) {
+		ok(t, append([]string{"fit", path("d.csv"), "-f", "y ~ x", "-m", "adf", "-q", "--out", path(out)}, args...)...)
+	}
+	beliefs := func(name string) string {
+		return query(t, "SELECT string_agg(concat_ws(' ', feature, mean, variance), '; ') FROM '"+path(name)+"'")
+	}
+	for _, c := range [][2][]string{
+		{{"--group", "group,table"}, {"--group", `"group", "Table"`}},
+		{{"--order", "order"}, {"--order", `"order"`}},
+		{{"--order", "all"}, {"--order", `"all"`}},
+		{{"--order", "group, order DESC"}, {"--order", `"group", "order" DESC`}},
+		{{"-o", "weight=end", "-o", "time=table"}, {"-o", `weight="end"`, "-o", `time="Table"`}},
+	} {
+		fit("a.parquet", c[0]...)
+		fit("b.parquet", c[1]...)
+		if a, b := beliefs("a.parquet"), beliefs("b.parquet"); a != b {
+			t.Errorf("%v: %s, quoted %s", c[0], a, b)
+		}
+		ok(t, "evaluate", path("d.csv"), "-b", path("a.parquet"))
+		ok(t, "predict", path("d.csv"), "-b", path("a.parquet"), "--out", path("p.csv"))
+	}
+}

@@ -132,8 +132,17 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 	keep("y", m.Y)
 	keep("x", m.X)
 	keep("order", m.Order)
+	if j.Order, err = j.quoted(cols, m.Order); err != nil {
+		return nil, err
+	}
 	for _, o := range opts {
-		j.set(o[0], OptionSQL(o[0], o[1]))
+		sql := OptionSQL(o[0], o[1])
+		if slices.Contains(RowKeys, o[0]) {
+			if sql, err = j.quoted(cols, sql); err != nil {
+				return nil, err
+			}
+		}
+		j.set(o[0], sql)
 		keep("option."+o[0], o[1])
 	}
 	if m.Formula != "" {
@@ -150,7 +159,38 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 			return nil, src.Blame(err)
 		}
 	}
-	return j, j.groups(src, m.Group)
+	return j, j.groups(src, m.Group, cols)
+}
+
+// quoted is a list of SQL expressions in which names of columns that are reserved words of SQL, such
+// as group, have quotation marks.
+func (j *Job) quoted(cols []duck.Column, sql string) (string, error) {
+	parts, err := formula.SplitArgs(sql)
+	if err != nil {
+		return sql, nil // its use reports the error
+	}
+	found := false
+	for k, p := range parts {
+		name, direction, _ := strings.Cut(p, " ") // of an order
+		if d := strings.ToLower(strings.TrimSpace(direction)); d != "" && d != "asc" && d != "desc" {
+			continue
+		}
+		i := slices.IndexFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, name) })
+		if i < 0 {
+			continue
+		}
+		var reserved bool
+		if err := j.s.Row("SELECT count(*) > 0 FROM duckdb_keywords() WHERE keyword_category = 'reserved' AND keyword_name NOT IN ('true', 'false', 'null') AND keyword_name = lower("+quote.Text(name)+")", &reserved); err != nil {
+			return "", err
+		}
+		if reserved {
+			parts[k], found = strings.TrimSpace(quote.Name(cols[i].Name)+" "+direction), true
+		}
+	}
+	if !found {
+		return sql, nil
+	}
+	return strings.Join(parts, ", "), nil
 }
 
 func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) error {
@@ -434,8 +474,12 @@ func (j *Job) lists(src *Source, x string) error {
 // Reserved are the columns of a belief table.
 var Reserved = []string{"class", "feature", "mean", "variance", "covariance", "fit"}
 
-func (j *Job) groups(src *Source, groups []string) error {
+func (j *Job) groups(src *Source, groups []string, cols []duck.Column) error {
 	for _, g := range groups {
+		g, err := j.quoted(cols, g)
+		if err != nil {
+			return err
+		}
 		parts, err := formula.SplitArgs(g)
 		if err != nil {
 			return cli.Usage(fmt.Errorf("--group %s: %w", g, err))
