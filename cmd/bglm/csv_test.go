@@ -217,3 +217,17 @@ func TestColumnsNamedAsWords(t *testing.T) {
 		ok(t, "predict", path("d.csv"), "-b", path("a.parquet"), "--out", path("p.csv"))
 	}
 }
+
+// A column of numbers in one Parquet file and of text in another is levels in all: a message says so.
+func TestNumbersAndTextInFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT i % 2 AS y, i % 5 AS x, DATE '2024-01-01' + (i % 3)::INT AS d FROM range(60) t(i)) TO '"+path("a.parquet")+"'; COPY (SELECT i % 2 AS y, (i % 5)::VARCHAR AS X, (DATE '2024-01-01' + (i % 3)::INT)::VARCHAR AS d FROM range(60) t(i)) TO '"+path("b.parquet")+"'; COPY (FROM '"+path("a.parquet")+"') TO '"+path("c.parquet")+"'")
+	note := "column x is BIGINT in a.parquet and VARCHAR in b.parquet, and so has levels here; TRY_CAST(\"x\" AS DOUBLE) makes numbers of them"
+	for model, want := range map[string]bool{"y ~ x + d": true, "y ~ factor(x)": false, "y ~ TRY_CAST(x AS DOUBLE)": false, "y ~ d": false} {
+		r := ok(t, "fit", path("a.parquet"), path("b.parquet"), path("c.parquet"), "-f", model, "--out", path("f.parquet"))
+		if got := strings.Contains(strings.ReplaceAll(r.stderr, dir+"/", ""), note); got != want || !want && r.stderr != "" {
+			t.Errorf("%s: %s", model, r.stderr)
+		}
+	}
+}

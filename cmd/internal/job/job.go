@@ -158,6 +158,9 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 		if err := j.lists(src, x); err != nil {
 			return nil, src.Blame(err)
 		}
+		if j.Formula != nil {
+			src.mixed(j.Formula.Parts(), cols)
+		}
 	}
 	return j, j.groups(src, m.Group, cols)
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
@@ -30,12 +32,13 @@ type Source struct {
 	Read  []string // the path that is read for each of them
 	Fits  string   // the file of the fits that score or continue with the rows, "" if none
 
-	from  string // SQL: a relation
-	how   string // SQL: arguments of the reader other than union's
-	where string
-	told  bool // renamed has been reported
-	parts []part
-	s     *duck.Session
+	from      string // SQL: a relation
+	how       string // SQL: arguments of the reader other than union's
+	where     string
+	told      bool // renamed has been reported
+	toldMixed bool // mixed has been
+	parts     []part
+	s         *duck.Session
 }
 
 // All returns the data files named, globs expanded in order.
@@ -204,6 +207,50 @@ func (src *Source) notOneMap(list string) error {
 		src.how = ", map_inference_threshold = -1"
 	}
 	return src.Blame(err)
+}
+
+// mixedFiles is how many files mixed looks at, evenly among all.
+const mixedFiles = 100
+
+// mixed says, once, which columns among parts are numbers in one Parquet file and text in another,
+// and so text in all. cols are those of all files.
+func (src *Source) mixed(parts []formula.Part, cols []duck.Column) {
+	if src.Kind != "parquet" || src.toldMixed {
+		return
+	}
+	src.toldMixed = true
+	var names []string
+	for _, c := range cols {
+		if c.Type == "VARCHAR" && slices.ContainsFunc(parts, func(p formula.Part) bool { return p.Column && !p.Factor && strings.EqualFold(p.Name, c.Name) }) {
+			names = append(names, c.Name)
+		}
+	}
+	type seen struct{ file, sqlType string }
+	numbers, texts := map[string]seen{}, map[string]seen{}
+	for k := 0; len(names) > 0 && k < min(len(src.Read), mixedFiles); k++ {
+		i := k * (len(src.Read) - 1) / max(min(len(src.Read), mixedFiles)-1, 1)
+		own, err := src.s.Describe("FROM " + readers[src.Kind] + "(" + FileList(src.Read[i:i+1]) + src.one() + ")")
+		if err != nil {
+			return // the reader of all files reports it
+		}
+		for _, c := range own {
+			at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, c.Name) })
+			if at < 0 {
+				continue
+			}
+			name, of := names[at], seen{src.name(i), c.Type}
+			if kind, err := formula.KindOf(c.Type); err == nil && kind == formula.Number {
+				numbers[name] = cmp.Or(numbers[name], of)
+			} else if c.Type == "VARCHAR" {
+				texts[name] = cmp.Or(texts[name], of)
+			}
+			if n, t := numbers[name], texts[name]; n.file != "" && t.file != "" {
+				note := fmt.Errorf("column %s is %s in %s and %s in %s, and so has levels here; TRY_CAST(%s AS DOUBLE) makes numbers of them", name, n.sqlType, n.file, t.sqlType, t.file, quote.Name(name))
+				fmt.Fprintln(src.s.Env.Stderr, "bglm: "+src.s.Env.Message(note))
+				names = slices.Delete(names, at, at+1)
+			}
+		}
+	}
 }
 
 // union makes the columns of several files match by name, with a type for the values of all;
