@@ -82,6 +82,9 @@ func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings)
 			return nil, nil, fmt.Errorf("column = '%.100s', which holds features of other names; allowed: a column of numbers or of levels", name)
 		}
 		number := part.Kind() == rows.Number
+		if known != nil && known.Kind == kernels.NumberColumn && !number {
+			return nil, nil, fmt.Errorf("column %q is %s; allowed: a number, as the fit has learnt it", known.Name, part.Type())
+		}
 		if column != "*" {
 			if err := unusedBy(name, number, o); err != nil {
 				return nil, nil, err
