@@ -411,13 +411,30 @@ func (c *effectsCommand) checkAny(s *duck.Session, sc *scoring) error {
 		return sc.src.Blame(err)
 	}
 	if strings.HasPrefix(x[0].Type, "STRUCT(") {
-		return nil
+		return c.checkKnown(s, sc)
 	}
 	model := "--x " + cmp.Or(c.X, sc.fits.Job("x"))
 	if sc.job.Formula != nil {
 		model = cmp.Or(c.Formula, sc.fits.Job("formula"))
 	}
 	return fmt.Errorf("%s: the model %s has no column of numbers or levels, whose effect could be measured", c.Beliefs, model)
+}
+
+// checkKnown says how many rows are of groups without beliefs, an error if all are.
+func (c *effectsCommand) checkKnown(s *duck.Session, sc *scoring) error {
+	if len(sc.fits.Group) == 0 {
+		return nil
+	}
+	n, unknown, err := sc.counts(s)
+	switch {
+	case err != nil:
+		return sc.src.Blame(err)
+	case n == 0:
+		return fmt.Errorf("%s: all rows are of groups without beliefs", strings.Join(sc.src.Names(), ", "))
+	case unknown > 0 && !c.Quiet:
+		fmt.Fprintf(s.Env.Stderr, "bglm effects: left out: %s of groups without beliefs\n", some(unknown, "row"))
+	}
+	return nil
 }
 
 // all prints the effects of all columns; those from which other terms are computed move these along.

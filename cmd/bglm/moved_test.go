@@ -319,3 +319,23 @@ func TestEffectsOfNothing(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Rows of groups without beliefs have no effect: a message counts them.
+func TestEffectsOfUnknownGroups(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "COPY (SELECT i % 2 AS y, i % 5 AS x, 'g' || i % 4 AS g FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
+	ok(t, "fit", path("d.parquet"), "--where", "g <> 'g3'", "-f", "y ~ x", "--group", "g", "-q", "--out", path("f.parquet"))
+	for _, column := range []string{"*", "x"} {
+		r := ok(t, "effects", "-b", path("f.parquet"), path("d.parquet"), "--column", column)
+		if !strings.Contains(r.stderr, "bglm effects: left out: 20 rows of groups without beliefs") || strings.Contains(r.stdout, "g3") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := bglm(t, "", "effects", "-b", path("f.parquet"), path("d.parquet"), "--where", "g = 'g3'"); r.code != exitFailed || !strings.Contains(r.stderr, "d.parquet: all rows are of groups without beliefs") {
+		t.Errorf("%+v", r)
+	}
+	if r := ok(t, "effects", "-b", path("f.parquet"), path("d.parquet"), "--where", "g <> 'g3'"); r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+}
