@@ -27,8 +27,16 @@ type version struct {
 	level  string
 	shift  float64
 	number bool
-	row    *capi.Vec // a STRUCT; nil for x with another value in the column
+	row    rowVersion // 0 for x with another value in the column
 }
+
+// rowVersion is which of the rows of a call a version is, not its vector, which ends with the call.
+type rowVersion int
+
+const (
+	rowOfX rowVersion = iota + 1
+	rowOfColumn
+)
 
 func (v version) of(c rows.Column) rows.Column {
 	if v.number {
@@ -152,10 +160,10 @@ func numberEffect(name string, known *kernels.FitColumn, step float64, e *answer
 
 // rowEffect compares x with another version of it: their difference or, if step is given as what
 // lies between the two, the slope.
-func rowEffect(x, row *capi.Vec, o *option.Settings) ([]effect, []answer.EffectOptions, error) {
+func rowEffect(o *option.Settings) ([]effect, []answer.EffectOptions, error) {
 	kind, err := predict.ParseKind(orWord(o.Answer.Prediction, "exact"))
 	how := answer.EffectOptions{Level: o.Answer.Level, Kind: kind, Draws: o.Answer.Draws, Seed: o.Options.Seed}
-	e := effect{contrast: "column - x", lo: version{row: x}, hi: version{row: row}}
+	e := effect{contrast: "column - x", lo: version{row: rowOfX}, hi: version{row: rowOfColumn}}
 	if err == nil && o.Given("reference") {
 		err = fmt.Errorf("option reference is not used where column is a row; allowed here: step")
 	}
@@ -252,9 +260,12 @@ func (v *versions) source(column string, as version) (*rows.Source, error) {
 	}
 	col := columnOf(v.x)
 	var with rows.Column
-	if as.row != nil {
-		with = columnOf(as.row)
-	} else {
+	switch as.row {
+	case rowOfX:
+		with = col
+	case rowOfColumn:
+		with = columnOf(v.row)
+	default:
 		with, _, _ = rows.Change(col, column, as.of)
 	}
 	s := &rows.Source{X: rows.NewScoring(with, "x", words)}
@@ -271,7 +282,7 @@ func (v *versions) source(column string, as version) (*rows.Source, error) {
 				s.Need = append(s.Need, columnOf(o))
 			}
 		}
-		if c.columnOffset != nil && as.row == v.row {
+		if c.columnOffset != nil && as.row == rowOfColumn {
 			s.Offset = columnOf(c.columnOffset)
 		}
 	case c.columnOffset != nil:
@@ -328,7 +339,7 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 		var how []answer.EffectOptions
 		switch {
 		case row != nil:
-			what, how, err = rowEffect(x, row, o)
+			what, how, err = rowEffect(o)
 		case column.Null(i):
 			err = fmt.Errorf("column is NULL; allowed: the name of a column of x, or '*'")
 		default:

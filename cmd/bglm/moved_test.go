@@ -339,3 +339,23 @@ func TestEffectsOfUnknownGroups(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Effects of moved rows are those of predictions also where there are more rows than DuckDB hands over
+// at a time.
+func TestEffectsOfManyRows(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	query(t, "CREATE TABLE d AS SELECT 1 + i * 37 % 101 / 10 AS x, 'g' || i % 3 AS g, hash(i) % 10 < 2 + x / 3 AS y FROM range(9000) t(i); COPY d TO '"+path("d.parquet")+"'; COPY (SELECT * REPLACE (x + 1 AS x) FROM d) TO '"+path("up.parquet")+"'")
+	ok(t, "fit", path("d.parquet"), "-f", "y ~ x + I(x^2) + g + offset(ln(x) / 5)", "-q", "--out", path("f.parquet"))
+	mean := func(name string) (v float64) {
+		ok(t, "predict", "-b", path("f.parquet"), path(name), "--out", path("p.parquet"), "-q")
+		if _, err := fmt.Sscan(query(t, "SELECT avg(prediction) FROM '"+path("p.parquet")+"'"), &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	truth := mean("up.parquet") - mean("d.parquet")
+	if es := effectsOf(t, "-b", path("f.parquet"), path("d.parquet"), "--column", "x", "--step", "1"); len(es) != 1 || es[0]["n"] != 9000.0 || math.Abs(es[0]["mean"].(float64)-truth) > 1e-9 {
+		t.Errorf("%v, of predictions %v", es, truth)
+	}
+}
