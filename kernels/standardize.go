@@ -128,20 +128,27 @@ func (s *Standard) responses(q *Problem) error {
 	if !t.Relative && !design.Squares(mean, spread) {
 		return ErrResponseSpread
 	}
+	if spread <= 1e-15*math.Abs(mean) { // the rounding of equal numbers
+		for i := range y {
+			y[i] = mean
+		}
+	}
 	mean, unit := s.unitOf(q, mean, spread)
 	if unit == 1 && mean == 0 {
 		return nil
 	}
-	for i, v := range q.Y {
-		y[i] = (v - mean) / unit
-	}
-	q.Y = y
 	if located && q.Offset != nil {
 		q.Offset = memory.Floats(q.N)
-		for i := range q.Offset {
+		for i, v := range y { // in this order, responses that are the mean plus their offset stay so
 			q.Offset[i] = b.Shift(i) / unit
+			y[i] = (v-mean)/unit + q.Offset[i]
+		}
+	} else {
+		for i, v := range q.Y {
+			y[i] = (v - mean) / unit
 		}
 	}
+	q.Y = y
 	s.response = unit
 	if !dispersed {
 		return nil
