@@ -357,30 +357,40 @@ type ArrowheadProduct func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, f
 // parts learnt of these is multiplied, too (partParameters). It has converged if all parts have,
 // and its status repeats theirs (remarks). The product of one fit is that fit without
 // PredictiveScale.
-func MergeFits(ctx context.Context, fits []*Fit, from *Fit, product ArrowheadProduct) (_ *Fit, err error) {
+func MergeFits(ctx context.Context, fits []*Fit, from *Fit, product ArrowheadProduct) (*Fit, error) {
+	f, note, err := mergeFits(ctx, fits, from, product)
+	if err != nil {
+		return nil, err
+	}
+	f.AddStatus(note)
+	return f, nil
+}
+
+// mergeFits is MergeFits; note is what status says of the product beyond what it repeats.
+func mergeFits(ctx context.Context, fits []*Fit, from *Fit, product ArrowheadProduct) (_ *Fit, note string, err error) {
 	if len(fits) == 0 {
-		return nil, errors.New("there are no fits to merge; allowed: one or more")
+		return nil, "", errors.New("there are no fits to merge; allowed: one or more")
 	}
 	if at := slices.Index(fits, nil); at >= 0 {
-		return nil, fmt.Errorf("fit %d of %d: %w", at+1, len(fits), ErrNoFit)
+		return nil, "", fmt.Errorf("fit %d of %d: %w", at+1, len(fits), ErrNoFit)
 	}
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
 	defer func() { err = perfect(fits, err) }()
 	m := &fitMerge{halt: halt, fits: mostFirst(fits), from: from, multiply: product, prior: map[uint32]Weight{}, known: map[uint32]float64{}}
 	if err := m.begin(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, f := range append([]*Fit{m.start}, m.fits...) {
 		if err := m.gather(f); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	var cols []FitColumn
 	for _, f := range m.fits {
 		own := columnsOf(f, m.start)
 		if err := differByColumns(cols, own); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if len(cols) == 0 {
 			cols = own
@@ -391,17 +401,17 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit, product ArrowheadPro
 	}
 	for _, f := range m.fits {
 		if err := m.out.AddPart(f, m.start); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	if len(fits) == 1 { // it has been checked against from
 		out := *fits[0]
 		out.Method, out.Iterations, out.Learnt = "merge", 1, out.unscaled() // a product predicts from the posterior alone
-		return &out, nil
+		return &out, "", nil
 	}
 	arrows, err := m.byArrowheads()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	m.out.Method, m.out.Iterations = "merge", 1
 	var said remarks
@@ -415,10 +425,10 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit, product ArrowheadPro
 		err = m.normals()
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	m.out.LogEvidence -= m.excess
-	return &m.out, nil
+	return &m.out, m.meansNote(), nil
 }
 
 // fitMerge is the state of a MergeFits.
@@ -436,6 +446,7 @@ type fitMerge struct {
 	prior map[uint32]Weight  // of each feature
 	known map[uint32]float64 // the values of those of variance 0
 
+	moved   bool    // parts have the means of all rows for missing numbers
 	excess  float64 // excess of the parts' evidences due to dispersions of their own
 	unequal string  // note on dispersions or shapes of the parts
 }
@@ -530,7 +541,8 @@ func (m *fitMerge) byArrowheads() (bool, error) {
 	case means && !all, means && m.multiply == nil:
 		return false, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(m.fits))
 	}
-	return means || all && !units && !blank && m.multiply != nil, nil
+	shifted := m.d.Len() <= mostShifted && m.shifted()
+	return means || all && !units && !blank && !shifted && m.multiply != nil, nil
 }
 
 // blank reports whether a part without a common start has no number in a column, which is named,
@@ -630,10 +642,24 @@ func (m *fitMerge) normals() error {
 // units.
 func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []string, mean, variance []float64) (*gauss.Normal, float64, error) {
 	if m.from != nil {
-		return m.overStart(base, parts, names)
+		lacks, err := m.atMeans(names, parts, func(int) (*gauss.Normal, error) { return base, nil })
+		if err != nil {
+			return nil, 0, err
+		}
+		post, logC, err := m.overStart(base, parts, names)
+		return post, logC + lacks, err
 	}
 	out, first := &m.out, m.fits[0]
 	all, own, err := unitsOf(m.fits, parts, names, mean, variance)
+	if err != nil {
+		return nil, 0, err
+	}
+	lacks, err := m.atMeans(names, parts, func(k int) (*gauss.Normal, error) {
+		if all == nil {
+			return base, nil
+		}
+		return own[k].scaling().Restore(own[k].prior())
+	})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -661,10 +687,14 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 			}
 		}
 	}
+	var post *gauss.Normal
+	var logC float64
 	if all != nil {
-		return all.product(own, parts)
+		post, logC, err = all.product(own, parts)
+	} else {
+		post, logC, err = gauss.Product(base, parts)
 	}
-	return gauss.Product(base, parts)
+	return post, logC + lacks, err
 }
 
 // ErrApart is in the errors of fits that cannot be merged, but could learn each other's rows.

@@ -372,10 +372,11 @@ func (m *Merger) Fit(ctx context.Context, product ArrowheadProduct) (f *Fit, eac
 		})
 		parts = append(slices.Clone(parts), f)
 	}
-	if f, err = MergeFits(ctx, parts, m.from, product); err != nil {
+	var means string
+	if f, means, err = mergeFits(ctx, parts, m.from, product); err != nil {
 		return nil, nil, err
 	}
 	f.Dispersion = all.pooled()
-	m.said.note(f, unequal)
+	m.said.note(f, Join(unequal, means))
 	return f, f.Each, m.learnt.note(f, count, m.from)
 }
