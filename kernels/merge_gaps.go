@@ -136,13 +136,14 @@ func (m *fitMerge) meansNote() string {
 		return w
 	}
 	most, of := 0.0, ""
+	slope, least := make([]float64, len(gaps)), make([]float64, len(gaps))
 	for i, g := range gaps {
-		slope, null := weight(g.column), weight(g.null)
-		for _, f := range m.fits {
-			if shift := m.shifts(f, gaps); shift != nil {
-				if d := math.Abs(shift[i] * slope.Mean); d > max(most, far*math.Sqrt(null.Variance)) {
-					most, of = d, g.column
-				}
+		slope[i], least[i] = weight(g.column).Mean, far*math.Sqrt(weight(g.null).Variance)
+	}
+	for _, f := range m.fits {
+		for i, shift := range m.shifts(f, gaps) {
+			if d := math.Abs(shift * slope[i]); d > max(most, least[i]) {
+				most, of = d, gaps[i].column
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func (s *State) Size() int64 {
 		n += 200 * int64(len(s.bank))
 	}
 	if s.responses != nil {
-		n += responseSummarySize + s.responses.crosses.size()
+		n += responseSummarySize + s.responses.crosses.size() + s.responses.stands.size()
 	}
 	n += s.fixed.Size()
 	return n

@@ -59,6 +59,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if _, bad := s.responses.worseThanMean(f, s.plan, s.dict.Len(), s.score(k)); !bad || s.plan.linear || s.plan.answers.trials || s.plan.answers.heavy || s.plan.Model.Lik.Traits().Gaussian { // otherwise it is the weights that fit badly
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
+	status = kernels.Join(status, s.standsNote(k))
 	status = kernels.Join(status, s.form.Status(k))
 	if len(s.bank) > 1 {
 		status = kernels.Join(status, kernels.NoiseStatus(s.plan.Rates[k], s.plan.Rates))

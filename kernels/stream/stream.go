@@ -570,6 +570,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	s.observe(b.Obs(i), o, s.bank[0].room(&one))
 	if o.Weight > 0 {
 		s.follow(given, numbers, &s.bank[0].room(&one).t)
+		s.lacked(b, i, o.Weight)
 		s.told++
 	}
 	s.n++

@@ -30,6 +30,7 @@ type responseSummary struct {
 	furthest   furthest
 	neighbours lik.Dependence // in the predictions before they came
 	middle     lik.Middle     // of these
+	stands     *stands        // of missing numbers
 	crosses    *crosses       // of these after the first endsBegin rows, nil before
 	lately     [2]expected    // of the rows since the last power of two, and of those before from the one before it
 }
@@ -136,17 +137,19 @@ func (c *responseSummary) clone() *responseSummary {
 	if c.scale != nil {
 		own.scale = c.scale.CloneLearner()
 	}
-	own.crosses = c.crosses.clone()
+	own.crosses, own.stands = c.crosses.clone(), c.stands.clone()
 	return &own
 }
 
 // renumberedSummary is that of another state, whose features s numbers by id.
 func (s *State) renumberedSummary(c *responseSummary, id func(int) int) *responseSummary {
-	if c == nil || c.crosses == nil {
+	if c == nil || c.crosses == nil && c.stands == nil {
 		return c
 	}
 	own := *c
-	own.crosses = s.renumbered(c.crosses, id)
+	if own.stands = c.stands.renumbered(id); c.crosses != nil {
+		own.crosses = s.renumbered(c.crosses, id)
+	}
 	return &own
 }
 
@@ -183,6 +186,7 @@ func merged(c, o *responseSummary) *responseSummary {
 		return c
 	}
 	t := o.from(c.first)
+	c.stands = c.stands.plus(o.stands)
 	for k := range t.power {
 		c.power[k] += t.power[k]
 	}
