@@ -615,7 +615,7 @@ func sayOfRows(s *stop.Stop, r *kernels.Rows, p *kernels.Problem, f *kernels.Fit
 	}
 	overshoot := func(f *kernels.Fit) string { far = p.Overshoot(f); return far }
 	residuals := func(f *kernels.Fit) string { return p.Residuals(f, codes == "" && far == "" && prior == "") }
-	for _, note := range []func(*kernels.Fit) string{p.Separation, p.ConstantNote, p.SamplingNote, p.Overdispersion, p.Averages, p.FixedNote, p.Outlying, p.Dominated, overshoot, residuals, p.VagueNote, p.BaseNote} {
+	for _, note := range []func(*kernels.Fit) string{p.Separation, p.ConstantNote, p.SamplingNote, p.Overdispersion, p.Averages, p.FixedNote, p.Outlying, p.Dominated, overshoot, residuals, p.VagueNote, p.BaseNote, p.MovedMean} {
 		s.Check()
 		f.AddStatus(note(f))
 	}

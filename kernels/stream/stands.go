@@ -38,7 +38,7 @@ func (t *stands) add(id uint32, mean, weight float64) *stands {
 	if t == nil {
 		t = &stands{}
 	}
-	at, ok := slices.BinarySearchFunc(t.of, id, func(a stand, id uint32) int { return int(a.id) - int(id) })
+	at, ok := t.find(id)
 	if !ok {
 		t.of = slices.Insert(t.of, at, stand{id: id})
 	}
@@ -46,6 +46,18 @@ func (t *stands) add(id uint32, mean, weight float64) *stands {
 	c.weight += weight
 	c.mean += (mean - c.mean) * (weight / c.weight)
 	return t
+}
+
+func (t *stands) find(id uint32) (at int, ok bool) {
+	return slices.BinarySearchFunc(t.of, id, func(a stand, id uint32) int { return int(a.id) - int(id) })
+}
+
+func (t *stands) has(id uint32) bool {
+	if t == nil {
+		return false
+	}
+	_, ok := t.find(id)
+	return ok
 }
 
 // plus returns t with those of o, which is not changed.
@@ -104,25 +116,43 @@ func (s *State) average(id uint32) (mean, unit float64, ok bool) {
 	return 0, 1, false
 }
 
-// standsNote says of which column the means that missing numbers stood for are too far from the one
-// that predictions take.
+// standsNote says of which column the means that missing numbers stood for, in the fit that is
+// continued, too, are too far from the one that predictions take.
 func (s *State) standsNote(k int) string {
-	const far = 3 // standard deviations of the weight of absence
-	if s.responses == nil || s.responses.stands == nil {
+	if s.responses == nil || s.plan.Drifts || s.dict.HashBits > 0 {
 		return ""
 	}
 	most, of := 0.0, ""
-	for _, t := range s.responses.stands.of {
+	note := func(t stand) {
 		name := string(s.dict.Name(t.id))
+		if before, rows := s.plan.Model.Start.MissingMean(name); rows > 0 {
+			t.weight += rows
+			t.mean += (before - t.mean) * (rows / t.weight)
+		}
 		null, ok := s.dict.Find(name + kernels.IsNull)
 		mean, unit, has := s.average(t.id)
 		if !ok || !has {
-			continue
+			return
 		}
 		slope, _ := s.form.Predict(k, []uint32{t.id}, []float64{1}, 0)
 		_, v := s.form.Predict(k, []uint32{null}, []float64{1}, 0)
-		if d := math.Abs(slope / unit * (mean - t.mean)); d > far*math.Sqrt(v) && d > most {
+		if d := math.Abs(slope / unit * (mean - t.mean)); d > kernels.FarMean*math.Sqrt(v) && d > most {
 			most, of = d, name
+		}
+	}
+	t := s.responses.stands
+	if t != nil {
+		for _, c := range t.of {
+			note(c)
+		}
+	}
+	if f := s.plan.Model.Start; f != nil {
+		for j := range f.Columns {
+			if id, ok := s.dict.Find(f.Columns[j].Name); ok && !t.has(id) {
+				if _, rows := f.MissingMean(f.Columns[j].Name); rows > 0 {
+					note(stand{id: id})
+				}
+			}
 		}
 	}
 	if of == "" {
