@@ -80,7 +80,7 @@ type joint struct {
 	// the model gives rates by name.
 	born       []bool
 	life, rate []float64
-	// By column, with forgetting or a learnt dispersion: the prior.
+	// By column, with forgetting or a learnt dispersion or shape: the prior.
 	restMu, restV []float64
 
 	cols        []int32 // of the current row: entries with a column, and the contribution of the others
@@ -251,7 +251,7 @@ func (s *joint) index(d *kernels.Dict) error {
 		b.mean = spread(b.mean, moves, mean)
 		b.cov.grow(p, moves, variance)
 	}
-	if m := s.plan.Model; m.Forgets() || m.Options.AutoDispersion || m.Options.Standardize {
+	if m := s.plan.Model; m.Forgets() || m.Options.AutoDispersion || m.Options.AutoShape || m.Options.Standardize {
 		s.restMu = spread(s.restMu, moves, mean)
 		s.restV = spread(s.restV, moves, variance)
 	}
