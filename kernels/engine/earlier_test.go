@@ -48,6 +48,7 @@ func earlierRows(family string, n int) (x, z, y []float64) {
 // a first part of few rows does not fix them. Parts differ from the whole only because weights and
 // dispersion are taken to be independent between them.
 func TestContinuedLearns(t *testing.T) {
+	kerneltest.Slow(t)
 	const n = 600
 	for _, family := range []string{"gaussian", "studentt", "gamma", "negbinomial"} {
 		x, z, y := earlierRows(family, n)
@@ -213,6 +214,7 @@ func TestContinuedWithout(t *testing.T) {
 // The standard deviations of a fit in two parts are about those of one fit of all rows, however few
 // rows the first part has.
 func TestContinuedWidths(t *testing.T) {
+	kerneltest.Slow(t)
 	const sets, n = 100, 150
 	r := rand.New(rand.NewPCG(3, 17))
 	for _, family := range []string{"gaussian", "gamma"} {
