@@ -65,7 +65,7 @@ func (s *search) annealed(p *kernels.Problem) (engine, outcome, error) {
 	if err := e.reset(p); err != nil {
 		return nil, outcome{}, err
 	}
-	out, err := s.iterate(e, &p.Options, said(p), false)
+	out, err := s.iterate(e, &p.Options, s.earlier.Log(p.Lik), false)
 	return e, out, err
 }
 

@@ -46,7 +46,7 @@ func (l *learner) information(params *lik.Params, at *float64) float64 {
 		if err := e.reset(q); err != nil {
 			return nan
 		}
-		out, err := l.iterate(e, &o, said(q), false)
+		out, err := l.iterate(e, &o, l.earlier.Log(q.Lik), false)
 		if err != nil || !out.converged {
 			return nan
 		}

@@ -37,11 +37,12 @@ const (
 
 // search is one call of Fit: what may end it and its notes.
 type search struct {
-	stop   *stop.Stop
-	kernel Kernel
-	notes  []string
-	guess  float64 // the initial logarithm of a learnt dispersion
-	coarse bool    // see coarseGain
+	stop    *stop.Stop
+	kernel  Kernel
+	earlier kernels.Earlier
+	notes   []string
+	guess   float64 // the initial logarithm of a learnt dispersion
+	coarse  bool    // see coarseGain
 }
 
 func (s *search) late() bool { return s.stop.Late() }
@@ -54,6 +55,7 @@ func (s *search) note(format string, args ...any) {
 
 func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	o := &p.Options
+	s.earlier = p.Earlier()
 	if _, ok := p.Lik.(lik.Dispersed); ok && o.AutoDispersion {
 		// a first run with dispersion 1 loses its digits if responses have another scale
 		start := mode.FirstDispersion(p)
@@ -79,7 +81,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.iterate(e, o, said(p), true)
+	out, err := s.iterate(e, o, s.earlier.Log(p.Lik), true)
 	if err != nil {
 		return nil, err
 	}
@@ -184,9 +186,6 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 	}, nil
 }
 
-// said is what the rows of the fit that p continues say of the dispersion and the shape of p.
-func said(p *kernels.Problem) float64 { return p.Earlier().Log(p.Lik) }
-
 // with returns p with an edited copy of its model; the rows are shared.
 func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
 	q, m := *p, *p.Model
@@ -249,7 +248,7 @@ func (l *learner) tryTo(q *kernels.Problem, tol float64) (outcome, error) {
 	}
 	o := q.Options
 	o.Tol = max(kernels.Or(o.Tol, defaultTol), tol)
-	return l.iterate(l.e, &o, said(q), false)
+	return l.iterate(l.e, &o, l.earlier.Log(q.Lik), false)
 }
 
 // adopt makes q the fitted problem, whether or not it was fitted last.

@@ -36,7 +36,6 @@ import (
 type learner struct {
 	*engine
 	mode.Groups
-	earlier           kernels.Earlier
 	dispersion, shape int // index in theta, -1 if fixed
 	theta, lo, hi     []float64
 	prior             *gauss.Normal // as given
@@ -91,7 +90,7 @@ func (e *engine) exact() bool {
 // newLearner sets up the parameters that are learnt.
 func newLearner(e *engine) (*learner, error) {
 	p := e.x
-	h := &learner{engine: e, earlier: p.Earlier(), dispersion: -1, shape: -1, prior: e.root.Of}
+	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
 	h.costlyEvidence = p.Values() > fewEntries || e.hessian == "rows" && p.N > smallTable
 	h.costlyFactor = h.costlyEvidence || e.hessian == "full" && p.P > wide || e.hessian == "arrow" && len(e.split.block) > wide
 	o := &p.Options

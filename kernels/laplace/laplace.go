@@ -57,6 +57,7 @@ type engine struct {
 	x         *kernels.Problem
 	lik       lik.Likelihood
 	params    lik.Params
+	earlier   kernels.Earlier
 	root      *gauss.Root
 	prior     kernels.Prior // of the fit
 	search    *search
@@ -388,7 +389,7 @@ func newEngine(p *kernels.Problem, ties []kernels.Tie, hessian string, leaves *s
 		e.tied = newTied(p, ties)
 		p = e.tied.problem
 	}
-	e.x = p
+	e.x, e.earlier = p, p.Earlier()
 	p.Fill()
 	prior := p.Normal
 	if prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
@@ -596,7 +597,7 @@ func (e *engine) here() (*evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet + e.x.Earlier().Log(e.lik)}, nil
+	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet + e.earlier.Log(e.lik)}, nil
 }
 
 // highest returns the Gaussian at the best mode that can be found, and a note about the others;

@@ -194,6 +194,7 @@ func (p *passProblem) start(d *Pass) error {
 type newton struct {
 	p       *passProblem
 	r       *Reduced
+	earlier kernels.Earlier
 	e       []float64
 	v       *dense.Matrix
 	slope   []float64 // Vᵀ T g
@@ -209,7 +210,7 @@ func (p *passProblem) newton() (*newton, error) {
 		return nil, err
 	}
 	k := r.K()
-	n := &newton{p: p, r: r, noise: 1, slope: make([]float64, k), u: make([]float64, k)}
+	n := &newton{p: p, r: r, earlier: p.Earlier(), noise: 1, slope: make([]float64, k), u: make([]float64, k)}
 	g, half, curv := p.Matrix(k, k), p.Matrix(k, k), p.Matrix(k, k)
 	for i := range k {
 		for j := range i + 1 {
@@ -260,7 +261,7 @@ func (n *newton) step(noise float64) (step []float64, distance, logZ float64) {
 		rise += c * c / b
 		logZ -= 0.5*n.u[j]*n.u[j] + 0.5*math.Log(b)
 	}
-	return step, math.Sqrt(rise), logZ + 0.5*rise + n.p.Earlier().NoiseLog(noise)
+	return step, math.Sqrt(rise), logZ + 0.5*rise + n.earlier.NoiseLog(noise)
 }
 
 // stepBack returns a point part of the way from the previous point, if the present one is worse.
