@@ -149,9 +149,11 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 		if p.Beside = s.worseThanMeanNote(); p.Beside == "" {
 			p.Beside = s.leftOutNote(p, o)
 		}
-		if note := s.scaleNote(o); note != "" {
-			p.Beside = kernels.Join(note, p.Beside)
+		note, far := s.scaleNote(o)
+		if !far && p.Beside == "" {
+			note = kernels.Join(note, s.lengthscaleNote(o))
 		}
+		p.Beside = kernels.Join(note, p.Beside)
 	}
 	return p, nil
 }
@@ -269,6 +271,11 @@ func (d *data) counting() *data {
 			keep = append(keep, i)
 		}
 	}
+	return d.subset(keep)
+}
+
+// subset returns the rows keep of d.
+func (d *data) subset(keep []int) *data {
 	of := func(v []float64) []float64 {
 		if v == nil {
 			return nil

@@ -19,19 +19,18 @@ const (
 )
 
 // scaleNote returns the sentences about columns of x, and about a given lengthscale, that hide from
-// the kernel where rows lie; "" if there is nothing to say.
+// the kernel where rows lie; "" if there is nothing to say. far: it is about the lengthscale.
 //
 // Cost: n² operations.
-func (s *search) scaleNote(o Options) string {
+func (s *search) scaleNote(o Options) (note string, far bool) {
 	if s.at == nil || len(s.Y) < 2 {
-		return ""
+		return "", false
 	}
-	note := ""
 	if !o.Standardize {
 		note = s.columnsNote()
 	}
 	if o.AutoLengthscale {
-		return note
+		return note, false
 	}
 	_, _, most := s.spread()
 	near := math.Exp(s.neighbour()) * 2
@@ -43,10 +42,12 @@ func (s *search) scaleNote(o Options) string {
 	case !(most > 0):
 	case correlation(near) < alone:
 		note = kernels.Join(note, fmt.Sprintf("half of the points say nothing of any other place at lengthscale = %.4g, the nearest being at least %.3g away: a larger one suits them, or 'auto'", s.lengthscale, near))
+		return note, true
 	case correlation(most) > together:
 		note = kernels.Join(note, fmt.Sprintf("the process is nearly constant over all points at lengthscale = %.4g, as they lie within %.3g of each other: a smaller one suits them, or 'auto'", s.lengthscale, most))
+		return note, true
 	}
-	return note
+	return note, false
 }
 
 // columnsNote is the sentence about the columns that vary least and most, of those that vary.
