@@ -184,10 +184,10 @@ func meanWorseNote(r *Reduced, s *solver, mean []float64) string {
 
 // note records in f what was learnt of dispersion and shape.
 func (l *learned) note(f *kernels.Fit, p *kernels.Problem) {
-	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion && !math.IsNaN(l.dispersion) {
+	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion && p.N > 0 {
 		f.LearnDeviation(f.Dispersion, 2*l.dispersion)
 	}
-	if _, ok := p.Lik.(lik.Shaped); ok && p.Options.AutoShape && !math.IsNaN(l.shape) {
+	if _, ok := p.Lik.(lik.Shaped); ok && p.Options.AutoShape && p.N > 0 {
 		f.LearnShapeBy(f.Shape, l.shape)
 	}
 }

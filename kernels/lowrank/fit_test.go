@@ -723,3 +723,16 @@ func TestScaledOnly(t *testing.T) {
 		t.Errorf("form %v, status %q", f.Posterior.Form, f.Fit.Status)
 	}
 }
+
+// A dispersion or a shape whose spread is not known is recorded nevertheless: a fit that continues
+// this one then learns it on.
+func TestLearntWithoutSpread(t *testing.T) {
+	p := problem(t, model(t, "studentt", true, kernels.Options{AutoDispersion: true, AutoShape: true}), dense.New(5, 1), make([]float64, 5), nil)
+	f := p.Fit("lowrank", p.Normal, 0)
+	(&learned{dispersion: math.NaN(), shape: math.NaN()}).note(f, p)
+	for _, name := range []string{kernels.LearntDeviation, kernels.LearntShape} {
+		if mean, sd, ok := f.Kept(name); !ok || !(mean > 0) || !math.IsNaN(sd) {
+			t.Errorf("%s: %v ± %v, %v", name, mean, sd, ok)
+		}
+	}
+}
