@@ -22,6 +22,17 @@ func effectsOf(t *testing.T, args ...string) (out []map[string]any) {
 	return out
 }
 
+// meanPrediction is the mean of the predictions of a file's rows, by their weights w.
+func meanPrediction(t *testing.T, fit, rows string) (mean float64) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "p.parquet")
+	ok(t, "predict", "-b", fit, rows, "--out", out, "-q")
+	if _, err := fmt.Sscan(query(t, "SELECT sum(prediction * w) / sum(w) FROM '"+out+"'"), &mean); err != nil {
+		t.Fatal(err)
+	}
+	return mean
+}
+
 // Terms computed from a column move with it: effects are those of predictions of moved rows.
 func TestEffectsMoveTerms(t *testing.T) {
 	kerneltest.Slow(t)
@@ -39,14 +50,7 @@ func TestEffectsMoveTerms(t *testing.T) {
 	} {
 		fit := path(fmt.Sprintf("%d.parquet", k))
 		ok(t, "fit", path("d.parquet"), "-f", c[0], "-o", c[1], "-o", "weight=w", "--out", fit, "-q")
-		mean := func(name string) float64 {
-			var v float64
-			ok(t, "predict", "-b", fit, path(name), "--out", path("p.parquet"), "-q")
-			if _, err := fmt.Sscan(query(t, "SELECT sum(prediction * w) / sum(w) FROM '"+path("p.parquet")+"'"), &v); err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}
+		mean := func(name string) float64 { return meanPrediction(t, fit, path(name)) }
 		for want, args := range map[string][]string{"+1": {"--step", "1"}, "dY/dX": nil} {
 			truth := mean("step.parquet") - mean("d.parquet")
 			if args == nil {
@@ -125,14 +129,7 @@ func TestEffectsMoveOffset(t *testing.T) {
 			}
 			continue
 		}
-		mean := func(name string) float64 {
-			var v float64
-			ok(t, "predict", "-b", fit, path(name), "--out", path("p.parquet"), "-q")
-			if _, err := fmt.Sscan(query(t, "SELECT sum(prediction * w) / sum(w) FROM '"+path("p.parquet")+"'"), &v); err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}
+		mean := func(name string) float64 { return meanPrediction(t, fit, path(name)) }
 		for want, args := range map[string][]string{"+1": {"--step", "1"}, "dY/dX": nil} {
 			truth := mean("step.parquet") - mean("d.parquet")
 			if args == nil {
@@ -175,13 +172,8 @@ func TestEffectsMoveLevels(t *testing.T) {
 		ok(t, "fit", path("d.parquet"), "-f", c.formula, "-o", "weight=w", "-o", "family=poisson", "--out", fit, "-q")
 		name := strings.TrimSuffix(strings.TrimPrefix(c.column, "factor("), ")")
 		mean := func(level string) float64 {
-			var v float64
 			query(t, "COPY (SELECT * REPLACE ('"+level+"' AS "+name+") FROM '"+path("d.parquet")+"') TO '"+path("at.csv")+"'")
-			ok(t, "predict", "-b", fit, path("at.csv"), "--out", path("p.parquet"), "-q")
-			if _, err := fmt.Sscan(query(t, "SELECT sum(prediction * w) / sum(w) FROM '"+path("p.parquet")+"'"), &v); err != nil {
-				t.Fatal(err)
-			}
-			return v
+			return meanPrediction(t, fit, path("at.csv"))
 		}
 		truth := mean(c.a) - mean(c.b)
 		es := effectsOf(t, "-b", fit, path("d.parquet"), "--column", strings.ToUpper(c.column), "--reference", c.b)

@@ -44,6 +44,28 @@ func earlierRows(family string, n int) (x, z, y []float64) {
 	return x, z, y
 }
 
+// earlierFit is the fit of rows lo to hi after those of start, nil for none. prior, if not zero, is
+// that of numbers as they are, of a fit that continues no other.
+func earlierFit(t *testing.T, method, family string, prior kernels.Prior, start *kernels.Fit, x, z, y []float64, lo, hi int) *kernels.Fit {
+	t.Helper()
+	s := option.Defaults()
+	s.Family = family
+	if start == nil && prior != (kernels.Prior{}) {
+		s.Prior, s.Standardize, s.Options.Standardize = prior, kernels.Given(false), false
+	}
+	if start != nil {
+		if err := s.Continue(start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := engine.Fit(context.Background(), method, s, &rows.Table{
+		X: rows.Fields(rows.Numbers("x", x[lo:hi]), rows.Numbers("z", z[lo:hi])), Y: rows.Numbers("y", y[lo:hi])})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Fit
+}
+
 // Methods that keep the rows learn dispersion and shape on from those of the fit that they continue:
 // a first part of few rows does not fix them. Parts differ from the whole only because weights and
 // dispersion are taken to be independent between them.
@@ -57,26 +79,12 @@ func TestContinuedLearns(t *testing.T) {
 			most = 1.2
 		}
 		for _, method := range []string{"auto", "laplace", "ep", "lowrank"} {
+			prior := kernels.Prior{Variance: 10, InterceptVariance: 100}
+			if method == "auto" {
+				prior = kernels.Prior{}
+			}
 			fit := func(start *kernels.Fit, lo, hi int) *kernels.Fit {
-				t.Helper()
-				s := option.Defaults()
-				s.Family = family
-				if start == nil && method != "auto" {
-					s.Standardize = kernels.Given(false)
-					s.Options.Standardize = false
-					s.Prior = kernels.Prior{Variance: 10, InterceptVariance: 100}
-				}
-				if start != nil {
-					if err := s.Continue(start); err != nil {
-						t.Fatal(err)
-					}
-				}
-				f, err := engine.Fit(context.Background(), method, s, &rows.Table{
-					X: rows.Fields(rows.Numbers("x", x[lo:hi]), rows.Numbers("z", z[lo:hi])), Y: rows.Numbers("y", y[lo:hi])})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return f.Fit
+				return earlierFit(t, method, family, prior, start, x, z, y, lo, hi)
 			}
 			whole := fit(nil, 0, n)
 			for _, first := range []int{25, 300} {
@@ -112,23 +120,9 @@ func TestContinuedLearns(t *testing.T) {
 // inverse chi-square distribution with the recorded mean and standard deviation of the root.
 func TestEarlierNoise(t *testing.T) {
 	y := []float64{3.1, 0.4, 2.2, 5.9, 1.0, 2.7, 4.4, -1.3, 3.3, 2.0}
-	one := make([]float64, len(y)) // a column without effect that is left out
+	none := make([]float64, len(y)) // columns without effect
 	fit := func(start *kernels.Fit, lo, hi int) *kernels.Fit {
-		t.Helper()
-		s := option.Defaults()
-		s.Family, s.Standardize = "gaussian", kernels.Given(false)
-		s.Options.Standardize = false
-		if s.Prior = (kernels.Prior{Variance: 1, InterceptVariance: 25}); start != nil {
-			s.Prior = kernels.Prior{}
-			if err := s.Continue(start); err != nil {
-				t.Fatal(err)
-			}
-		}
-		f, err := engine.Fit(context.Background(), "laplace", s, &rows.Table{X: rows.Fields(rows.Numbers("x", one[lo:hi])), Y: rows.Numbers("y", y[lo:hi])})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f.Fit
+		return earlierFit(t, "laplace", "gaussian", kernels.Prior{Variance: 1, InterceptVariance: 25}, start, none, none, y, lo, hi)
 	}
 	first := fit(nil, 0, 6)
 	got := fit(first, 6, len(y))
@@ -232,20 +226,10 @@ func TestContinuedWidths(t *testing.T) {
 					}
 					x, z, y = append(x, a), append(z, b), append(y, v)
 				}
+				prior := kernels.Prior{Variance: 10, InterceptVariance: 10} // a learnt one would be that of the first part
 				fit := func(cuts ...int) (f *kernels.Fit) {
 					for k := range cuts[1:] {
-						lo, hi := cuts[k], cuts[k+1]
-						s := option.Defaults()
-						if s.Family, s.Start = family, f; f == nil { // learnt ones would be those of the first part
-							s.Prior, s.Standardize = kernels.Prior{Variance: 10, InterceptVariance: 10}, kernels.Given(false)
-							s.Options.Standardize = false
-						}
-						got, err := engine.Fit(context.Background(), "auto", s, &rows.Table{
-							X: rows.Fields(rows.Numbers("x", x[lo:hi]), rows.Numbers("z", z[lo:hi])), Y: rows.Numbers("y", y[lo:hi])})
-						if err != nil {
-							t.Fatal(err)
-						}
-						f = got.Fit
+						f = earlierFit(t, "auto", family, prior, f, x, z, y, cuts[k], cuts[k+1])
 					}
 					return f
 				}
@@ -269,15 +253,7 @@ func TestContinuedWidths(t *testing.T) {
 func TestContinuedMerge(t *testing.T) {
 	x, z, y := earlierRows("gaussian", 600)
 	fit := func(start *kernels.Fit, lo, hi int) *kernels.Fit {
-		t.Helper()
-		s := option.Defaults()
-		s.Family, s.Start = "gaussian", start
-		f, err := engine.Fit(context.Background(), "laplace", s, &rows.Table{
-			X: rows.Fields(rows.Numbers("x", x[lo:hi]), rows.Numbers("z", z[lo:hi])), Y: rows.Numbers("y", y[lo:hi])})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f.Fit
+		return earlierFit(t, "laplace", "gaussian", kernels.Prior{}, start, x, z, y, lo, hi)
 	}
 	first := fit(nil, 0, 20)
 	once := fit(first, 20, 600)
