@@ -368,7 +368,8 @@ func (f *Fit) LearnDeviation(scale, nu float64) {
 }
 
 // LearntNoise is the inverse of LearnDeviation: the scale and the degrees of freedom of the
-// distribution of the dispersion, of any f; false if f did not learn it or its spread is not known.
+// distribution of the dispersion; false if f, which may be nil, did not learn it or does not know its
+// spread.
 func (f *Fit) LearntNoise() (scale, nu float64, ok bool) {
 	mean, sd, ok := f.LearntOf(LearntDeviation)
 	if !ok {

@@ -262,8 +262,8 @@ func textLists(v *capi.Vec, i int) ([][]string, error) {
 
 type rowColumns struct{ weight, offset, columnOffset, trials, time *capi.Vec }
 
-// findRowColumns finds weight, offset, column_offset, trials and time among the fields of a STRUCT: the options,
-// or the rows of bglm_update; what names it in errors.
+// findRowColumns finds weight, offset, column_offset, trials and time among the fields of a STRUCT:
+// the options, or the rows of bglm_update; what names it in errors.
 func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 	var c rowColumns
 	if v == nil || v.Type != capi.Struct {

@@ -140,8 +140,9 @@ const movedRow = "bglm_hi"
 const movedOffset = "bglm_ohi"
 
 // moved is the rows with the features of two versions of each, as sc.x and movedRow, between which the
-// column and everything computed from it moves, the offset as movedOffset: from x to x + step or, with step 0, from x - h to
-// x + h. Rows without a number are left out, as by bglm_effects. Levels have no slopes: they stay.
+// column and everything computed from it moves, the offset as movedOffset: from x to x + step or, with
+// step 0, from x - h to x + h. Rows without a number are left out, as by bglm_effects. Levels have no
+// slopes: they stay.
 func (sc *scoring) moved(s *duck.Session, m mover, step float64) (out *scoring, h float64, err error) {
 	name := quote.Name(m.Name)
 	stay := map[formula.Part]string{}

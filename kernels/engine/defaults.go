@@ -21,9 +21,9 @@ import (
 //   - covariance, if the method has a default: that of the fit that is continued, else the default;
 //   - rank of filters: that of the fit that is continued;
 //   - dispersion and shape: learnt by methods that keep the rows, unless a number is given; on from
-//     what the fit that is continued has learnt (Fit.LearnsOn); filters learn the dispersion of a location family that they
-//     standardise and, if they can, the size of negbinomial and, unless a prior is given, the shape
-//     of gamma;
+//     what the fit that is continued has learnt (Fit.LearnsOn); filters learn the dispersion of a
+//     location family that they standardise and, if they can, the size of negbinomial and, unless a
+//     prior is given, the shape of gamma;
 //   - prior_variance of a filter with an arrowhead that learns it: learnt if neither a prior nor the
 //     scale was given, or if the fit that is continued did;
 //   - prior_variance of classes: learnt, if neither a prior nor the scale was given;

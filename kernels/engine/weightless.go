@@ -10,12 +10,10 @@ import (
 // continues a fit without any; else p and "".
 func weightless(p *kernels.Problem) (*kernels.Problem, string) {
 	note := kernels.WeightlessNote
-	switch {
-	case p.N == 0:
-		if note = ""; p.Start == nil {
-			return p, note
-		}
-	case p.Weight == nil || slices.ContainsFunc(p.Weight, func(w float64) bool { return w != 0 }):
+	if p.N == 0 {
+		note = ""
+	}
+	if p.N == 0 && p.Start == nil || p.N > 0 && (p.Weight == nil || slices.ContainsFunc(p.Weight, func(w float64) bool { return w != 0 })) {
 		return p, ""
 	}
 	q, m := *p, *p.Model

@@ -80,7 +80,7 @@ type Posterior struct {
 	Iterations  int     // Newton steps of all mode searches
 	Converged   bool
 	Status      string // "ok" or one sentence
-	Beside      string // lik.BesideMean of the rows or of rows left out, and what hides their places; it is not part of Status
+	Beside      string // lik.BesideMean of the rows or of rows left out, what hides their places, and a lengthscale that they contradict; not part of Status
 }
 
 // Fit finds the posterior of a Gaussian process, and with auto options its parameters.
@@ -95,7 +95,8 @@ type Posterior struct {
 //
 // Cost: n³/3 operations per Newton step, of which there are about 3 to 10, and n³ for the root;
 // ten times the steps or more if a likelihood that is not log-concave gives up rows. With auto
-// parameters some 20 to 60 mode searches, and 3n³ per gradient. The result is a function of the
+// parameters some 20 to 60 mode searches, and 3n³ per gradient; otherwise up to 11 fits of 300 rows
+// for a note (lengthscaleNote). The result is a function of the
 // arguments alone, except for TimeLimit.
 //
 // Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.

@@ -10,9 +10,9 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Fixed tests on rows, of a stream or under a fit to them, whether a parameter that is not learnt fits them:
-// the shape k of gamma, the size of negbinomial, and the dispersion D of studentt and gaussian. See
-// NewFixed.
+// Fixed tests on rows, of a stream or under a fit to them, whether a parameter that is not learnt
+// fits them: the shape k of gamma, the size of negbinomial, and the dispersion D of studentt and
+// gaussian. See NewFixed.
 //
 // gamma: y e^-s is G, gamma distributed with mean 1 and shape k, for which E[G - 1 - log G] = log k
 // - ψ(k) =: f(k), which is decreasing. A predictor s ~ N(m, v) known before the row adds nothing to
