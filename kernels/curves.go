@@ -35,6 +35,12 @@ func curvesOf(p *Problem) *curves {
 	return &curves{p: p, freedom: freedom}
 }
 
+// test judges so many shares of the residuals' variance; false if the rows are too few.
+func (c *curves) test(tests int, independent float64) (lik.ShareTest, bool) {
+	freedom := min(float64(len(c.residual))*c.freedom/float64(c.p.N), c.freedom*independent)
+	return lik.ShareTest{Freedom: freedom, Tests: tests}, lik.CurveFreedom(freedom)
+}
+
 // add adds row i, later than those before, with its residual.
 func (c *curves) add(i int, residual float64) {
 	c.rows, c.residual = append(c.rows, i), append(c.residual, residual)
@@ -45,18 +51,16 @@ func (c *curves) add(i int, residual float64) {
 // share of their variance, of a pair that of the interaction; "" if they clearly follow none. of says
 // whose residuals they are, one of so many kinds, and independent is the part of the rows that tells.
 func (c *curves) note(of string, kinds int, independent float64) (most float64, note string) {
-	n := float64(len(c.residual))
-	freedom := min(n*c.freedom/float64(c.p.N), c.freedom*independent)
-	if !lik.CurveFreedom(freedom) {
-		return 0, ""
-	}
 	columns := c.columns()
 	tests := len(columns)
 	pairs := tests <= crossColumns
 	if pairs {
 		tests += tests * (tests - 1) / 2
 	}
-	test := lik.ShareTest{Freedom: freedom, Tests: tests * kinds}
+	test, ok := c.test(tests*kinds, independent)
+	if !ok {
+		return 0, ""
+	}
 	for k := range columns {
 		x := &columns[k]
 		if share := x.curve.Clear(test); share > most {

@@ -63,9 +63,10 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 	var middle lik.Middle
 	var quarters lik.Quarters
 	var follows *curves
+	var moving *moves
 	var counts lik.Distribution
 	if lines {
-		follows, counts = curvesOf(p), p.countsOf(l)
+		follows, moving, counts = curvesOf(p), movesOf(p), p.countsOf(l)
 	}
 	normal := p.Lik.Traits().Gaussian && p.Options.AutoDispersion
 	some := sampleOf(p.N)
@@ -76,6 +77,9 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 		r := lik.Residual(slope, -bend)
 		if neighbours.Add(o, r); normal {
 			middle.Add(o, r)
+		}
+		if moving != nil && o.Weight > 0 && moving.has(i) {
+			moving.add(i, r)
 		}
 		if !some.has(i) {
 			continue
@@ -95,10 +99,23 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 		note = Join(note, quarters.Note(l))
 	}
 	if follows != nil { // first, because rows in the order of such a column depend on each other
-		_, curve := follows.note("", 1, neighbours.Independent())
-		note = Join(curve, note)
+		_, follow := followNote(follows, moving, "", 1, &neighbours)
+		note = Join(follow, note)
 	}
 	return note
+}
+
+// followNote is the note on what residuals follow most, for which share of their variance; kinds is
+// that of curves.note.
+func followNote(c *curves, m *moves, of string, kinds int, neighbours *lik.Dependence) (most float64, note string) {
+	independent := neighbours.Independent()
+	most, note = c.note(of, kinds, independent)
+	if !neighbours.Sorted() {
+		if share, moving := m.note(of, kinds, independent); share > lik.MovesOver*most {
+			most, note = share, moving
+		}
+	}
+	return most, note
 }
 
 // ClassResiduals is Residuals for rows whose Y are class numbers, with f their fit by a softmax: each
@@ -118,8 +135,9 @@ func (p *Problem) ClassResiduals(f *Fit, lines bool) string {
 		p.classPredictor(f, a, w[a], eta)
 		var neighbours lik.Dependence
 		var follows *curves
+		var moving *moves
 		if lines {
-			follows = curvesOf(p)
+			follows, moving = curvesOf(p), movesOf(p)
 		}
 		some := sampleOf(p.N)
 		for i, y := range p.Y {
@@ -131,7 +149,14 @@ func (p *Problem) ClassResiduals(f *Fit, lines bool) string {
 			prob := math.Exp(eta[i] - total[i])
 			r := lik.Residual(o.Y-prob, prob*(1-prob))
 			neighbours.Add(o, r)
-			if some.has(i) && follows != nil && o.Weight > 0 {
+			picked := some.has(i)
+			if follows == nil || !(o.Weight > 0) {
+				continue
+			}
+			if moving.has(i) {
+				moving.add(i, r)
+			}
+			if picked {
 				follows.add(i, r)
 			}
 		}
@@ -139,7 +164,7 @@ func (p *Problem) ClassResiduals(f *Fit, lines bool) string {
 			series, correlation = neighbours.Note(), c
 		}
 		if follows != nil {
-			if share, note := follows.note(fmt.Sprintf(" of class %q", name), len(f.Classes), neighbours.Independent()); share > shown {
+			if share, note := followNote(follows, moving, fmt.Sprintf(" of class %q", name), len(f.Classes), &neighbours); share > shown {
 				curve, shown = note, share
 			}
 		}

@@ -96,6 +96,8 @@ var tries = []try{
 	sqlTry("an effect of age that depends on income", said, "bernoulli", "bglm_fit(y, "+people+")", people, dependsOnIncome),
 	sqlTry("an effect of age that depends on income, one pass", said, "bernoulli", "bglm_adf(y, "+people+")", people, dependsOnIncome),
 	sqlTry("an effect of age that depends on income, both given", right, "bernoulli", "bglm_fit(y, "+both+")", both, dependsOnIncome),
+	sqlTry("an effect of age that turns over as rows come", said, "bernoulli", "bglm_fit(y, "+people+" ORDER BY i)", people, turnsOver),
+	sqlTry("an effect of age that turns over as rows come, one pass", said, "bernoulli", "bglm_adf(y, "+people+" ORDER BY i)", people, turnsOver),
 	sqlTry("classes", right, "bernoulli", "bglm_softmax(y, "+people+")", people),
 	sqlTry("classes, an effect of age that depends on income", said, "bernoulli", "bglm_softmax(y, "+people+")", people, dependsOnIncome),
 	{"3,000 words in a list", "`bglm_laplace(y, x)`", right, manyWords("bglm_laplace(y, x)")},
@@ -135,6 +137,8 @@ const (
 	// others; both has the product as well.
 	dependsOnIncome = "SELECT * REPLACE ((hash(i, 11) % 10000 / 10000 < 1 / (1 + exp(-eta)))::INT AS y) FROM (SELECT * REPLACE (3 * u * v AS eta) FROM rows)"
 	both            = "{income: income, age: age, city: city, 'income:age': {income: income, age: age}}"
+	// turnsOver is a response that rises with age for a while, then falls with it, and so on.
+	turnsOver = "SELECT * REPLACE ((hash(i, 11) % 10000 / 10000 < 1 / (1 + exp(-eta)))::INT AS y) FROM (SELECT * REPLACE (3 * v * cos(i * pi() / 700) AS eta) FROM rows) ORDER BY i"
 	// overdispersed doubles every other count and drops the rest.
 	overdispersed = "SELECT * REPLACE (CASE WHEN hash(i) % 2 = 0 THEN 2 * y ELSE 0 END AS y) FROM rows"
 )

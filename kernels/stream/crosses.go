@@ -26,6 +26,7 @@ type crossed struct {
 	// levels are those with a cell, in the order in which they came, of which there is one at least
 	// for a column of levels. All others share the last cell.
 	levels []uint32
+	moves  lik.Moves // of levels
 }
 
 // noCell is that of a row that lacks the column.
@@ -45,9 +46,6 @@ func (s *State) crossesOf(fs []uint32) *crosses {
 		if len(c.columns) > mostCrossed {
 			return &crosses{}
 		}
-	}
-	if len(c.columns) < 2 {
-		return &crosses{}
 	}
 	c.pairs = make([]lik.Cross, len(c.columns)*(len(c.columns)-1)/2)
 	return c
@@ -81,7 +79,7 @@ func (c *crosses) add(s *State, fs []uint32, xs []float64, residual float64) {
 				}
 			}
 		} else if column := s.levelColumn(id); column > 0 {
-			if k := slices.IndexFunc(c.columns, func(x crossed) bool { return x.column == column }); k >= 0 {
+			if k := c.ofLevels(column); k >= 0 {
 				cells[k] = c.columns[k].cell(id)
 			}
 		}
@@ -94,6 +92,23 @@ func (c *crosses) add(s *State, fs []uint32, xs []float64, residual float64) {
 			}
 		}
 	}
+}
+
+// move adds a row of a block with its residual to the moves of columns of levels.
+func (c *crosses) move(s *State, fs []uint32, block int64, residual float64) {
+	for _, id := range fs {
+		if column := s.levelColumn(id); column > 0 {
+			if k := c.ofLevels(column); k >= 0 {
+				x := &c.columns[k]
+				x.moves.AddCell(block, x.cell(id), residual)
+			}
+		}
+	}
+}
+
+// ofLevels is the place of a column of levels, -1 for none.
+func (c *crosses) ofLevels(column uint32) int {
+	return slices.IndexFunc(c.columns, func(x crossed) bool { return x.column == column })
 }
 
 // cell is that of a level.
@@ -151,6 +166,9 @@ func (c *crosses) merge(o *crosses) {
 		}
 	}
 	for k := range o.columns {
+		if at[k] >= 0 {
+			c.columns[at[k]].moves.Merge(&o.columns[k].moves)
+		}
 		for l := range k {
 			if a, b := at[k], at[l]; a >= 0 && b >= 0 {
 				pair := &o.pairs[k*(k-1)/2+l]
@@ -176,27 +194,30 @@ func (c *crosses) size() int64 {
 	return n
 }
 
-// note is the note on the pair of columns that residuals follow most together, "" if they clearly follow
-// none or a single column as much, that of most; test is that of single columns.
-func (c *crosses) note(s *State, f *kernels.Fit, test lik.ShareTest, most float64) (note string) {
+// crossedName is the name of a column.
+func (s *State) crossedName(x *crossed) string {
+	if x.column > 0 {
+		return s.dict.LevelColumn(x.levels[0])
+	}
+	return string(s.dict.Name(x.number))
+}
+
+// note is the note on the pair of columns that residuals follow most together, for which share of their
+// variance; "" if they clearly follow none, or a single column as much, that of least. test is that of
+// single columns.
+func (c *crosses) note(s *State, f *kernels.Fit, test lik.ShareTest, least float64) (most float64, note string) {
 	if c == nil {
-		return ""
+		return 0, ""
 	}
-	name := func(x crossed) string {
-		if x.column > 0 {
-			return s.dict.LevelColumn(x.levels[0])
-		}
-		return string(s.dict.Name(x.number))
-	}
-	test.Tests = len(c.columns) + len(c.pairs)
+	most, test.Tests = least, len(c.columns)+len(c.pairs)
 	for k := range c.columns {
 		for l := range k {
 			if share, interaction := c.pairs[k*(k-1)/2+l].Clear(&c.spread, test); interaction > most {
-				if a, b := name(c.columns[l]), name(c.columns[k]); !hasParts(f, a) && !hasParts(f, b) {
+				if a, b := s.crossedName(&c.columns[l]), s.crossedName(&c.columns[k]); !hasParts(f, a) && !hasParts(f, b) {
 					most, note = interaction, lik.CrossNote("", a, b, share)
 				}
 			}
 		}
 	}
-	return note
+	return most, note
 }

@@ -7,20 +7,30 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// A curve has all rows up to curveAll, and then one of each curveOf at random, which suffices.
+// A curve has all rows up to curveAll, and then one of each curveOf at random, which suffices. Moves
+// have all rows up to movesAll, and then one block of each movesOf.
 const (
 	curveAll = 512
 	curveOf  = 8
+	movesAll = 4096
+	movesOf  = 16
 )
 
 // cellEnds are the quantiles of the standard normal distribution between the cells of a curve.
 var cellEnds = [lik.CurveCells - 1]float64{-1.1503, -0.6745, -0.3186, 0, 0.3186, 0.6745, 1.1503}
 
-// follow adds a row of some weight to the curves of its numbers, which are in their original units,
-// and to the pairs of its columns; t is its update. Weights that drift follow what residuals do.
+// follow adds a row of some weight to the curves and moves of its columns, whose numbers are in their
+// original units, and to the pairs of these; t is its update. Weights that drift follow what residuals
+// do.
 func (s *State) follow(fs []uint32, xs []float64, t *lik.Tilted) {
 	n := s.told
-	if s.responses == nil || s.plan.Drifts || n <= endsBegin || n > curveAll && uint64(n)*0x9E3779B97F4A7C15>>32%curveOf != 0 {
+	if s.responses == nil || s.plan.Drifts || n <= endsBegin {
+		return
+	}
+	block := n / lik.MoveRows
+	curves := n <= curveAll || uint64(n)*0x9E3779B97F4A7C15>>32%curveOf == 0
+	moves := n <= movesAll || block%movesOf == 0
+	if !curves && !moves {
 		return
 	}
 	if s.responses.crosses == nil {
@@ -29,15 +39,33 @@ func (s *State) follow(fs []uint32, xs []float64, t *lik.Tilted) {
 	r := lik.Residual(t.Alpha, t.Beta)
 	if s.units != nil {
 		for e, id := range fs {
-			if c, x, cell := s.inCell(id, xs[e]); c != nil {
-				if c.curve == nil {
-					c.curve = new(lik.Curve)
-				}
-				c.curve.Add(cell, x, r)
+			c, x, cell := s.inCell(id, xs[e])
+			if c == nil {
+				continue
+			}
+			if c.follows == nil {
+				c.follows = new(follows)
+			}
+			if curves {
+				c.follows.curve.Add(cell, x, r)
+			}
+			if moves {
+				c.follows.moves.AddNumber(block, x, r)
 			}
 		}
 	}
-	s.responses.crosses.add(s, fs, xs, r)
+	if moves {
+		s.responses.crosses.move(s, fs, block, r)
+	}
+	if curves {
+		s.responses.crosses.add(s, fs, xs, r)
+	}
+}
+
+// follows is how residuals follow a column of numbers.
+type follows struct {
+	curve lik.Curve
+	moves lik.Moves
 }
 
 // inCell returns the column of x, which is feature id of a row, with x in standard deviations from its
@@ -57,41 +85,66 @@ func (s *State) inCell(id uint32, x float64) (c *column, by float64, cell int) {
 	return c, by, cell
 }
 
-// mergedCurves returns the curve of the rows of both, nil if neither has any; a may change.
-func mergedCurves(a, b *lik.Curve) *lik.Curve {
+// mergedFollows returns the sums of the rows of both, nil if neither has any; a may change.
+func mergedFollows(a, b *follows) *follows {
 	switch {
 	case b == nil:
 		return a
 	case a == nil:
-		a = new(lik.Curve)
+		a = new(follows)
 	}
-	a.Merge(b)
+	a.curve.Merge(&b.curve)
+	a.moves.Merge(&b.moves)
 	return a
 }
 
-// curveNote is the note on the column of f, the fit of s, that residuals follow most, or the pair
-// of columns, "" if they clearly follow none otherwise than by a line and a sum.
+// curveNote is the note on the column of f, the fit of s, that residuals follow most, or the pair of
+// columns, "" if they clearly follow none otherwise than by a line and a sum that stay the same.
 func (s *State) curveNote(f *kernels.Fit) (note string) {
 	if s.plan.Drifts || s.responses == nil {
 		return ""
 	}
-	most, test := 0.0, lik.ShareTest{Freedom: float64(s.told) * s.responses.neighbours.Independent(), Learnt: 1}
+	c, neighbours := s.responses.crosses, &s.responses.neighbours
+	test := lik.ShareTest{Freedom: float64(s.told) * neighbours.Independent(), Learnt: 1}
+	var numbers []*column
 	if s.units != nil {
 		test.Tests = len(s.units.cols)
 		test.Learnt += test.Tests
 		for _, k := range s.units.order {
-			c := &s.units.cols[k]
-			if c.curve == nil {
-				continue
-			}
-			if share := c.curve.Clear(test); share > most {
-				if name := string(s.dict.Name(c.id)); !hasParts(f, name) {
-					most, note = share, lik.CurveNote("", name, share)
-				}
+			if c := &s.units.cols[k]; c.follows != nil && !hasParts(f, string(s.dict.Name(c.id))) {
+				numbers = append(numbers, c)
 			}
 		}
 	}
-	return kernels.Or(s.responses.crosses.note(s, f, test, most), note)
+	most := 0.0
+	for _, c := range numbers {
+		if share := c.follows.curve.Clear(test); share > most {
+			most, note = share, lik.CurveNote("", string(s.dict.Name(c.id)), share)
+		}
+	}
+	if share, pair := c.note(s, f, test, most); pair != "" {
+		most, note = share, pair
+	}
+	if neighbours.Sorted() {
+		return note
+	}
+	most *= lik.MovesOver
+	moves := func(m *lik.Moves, name func() string) {
+		if share := m.Clear(test); share > most {
+			most, note = share, lik.MovesNote("", name(), share)
+		}
+	}
+	for _, c := range numbers {
+		moves(&c.follows.moves, func() string { return string(s.dict.Name(c.id)) })
+	}
+	if c != nil {
+		for k := range c.columns {
+			if x := &c.columns[k]; x.column > 0 {
+				moves(&x.moves, func() string { return s.crossedName(x) })
+			}
+		}
+	}
+	return note
 }
 
 // hasParts reports whether a column of f is an interaction.

@@ -194,12 +194,12 @@ func (u *units) rest() {
 // column is a column of numbers.
 type column struct {
 	kernels.ColumnStats
-	id    uint32
-	place int  // position among the columns
-	unit  Unit // in force
-	how   Numbers
-	ends  *kernels.Extremes // of the numbers after the first endsBegin, nil before
-	curve *lik.Curve        // of residuals of rows after these; nil before
+	id      uint32
+	place   int  // position among the columns
+	unit    Unit // in force
+	how     Numbers
+	ends    *kernels.Extremes // of the numbers after the first endsBegin, nil before
+	follows *follows          // residuals of rows after these; nil before
 }
 
 // endsBegin is the number of values before the extremes: small groups are spared the memory, and
@@ -248,7 +248,7 @@ func (u *units) clone(old *units) *units {
 	c.cols, c.at, c.order = append(old.cols[:0], u.cols...), append(old.at[:0], u.at...), append(old.order[:0], u.order...)
 	for k := range c.cols {
 		c.cols[k].ends = c.cols[k].ends.Clone()
-		c.cols[k].curve = mergedCurves(nil, c.cols[k].curve)
+		c.cols[k].follows = mergedFollows(nil, c.cols[k].follows)
 	}
 	c.rowBuffer = nil
 	if u.y != nil {
@@ -267,8 +267,8 @@ func (u *units) size() int64 {
 	}
 	n := 120 + 104*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order))
 	for k := range u.cols {
-		if n += u.cols[k].ends.Size(); u.cols[k].curve != nil {
-			n += int64(unsafe.Sizeof(lik.Curve{}))
+		if n += u.cols[k].ends.Size(); u.cols[k].follows != nil {
+			n += int64(unsafe.Sizeof(follows{}))
 		}
 	}
 	return n
@@ -896,7 +896,7 @@ func (s *State) toCommonUnits(src *State, g *Merging) (*State, error) {
 		}
 		now := c.unit
 		without, withoutToo := c.N < s.told || c.unit.Scale != 0, o.N < src.told || o.unit.Scale != 0
-		c.ends, c.curve = kernels.MergedExtremes(c.ends, o.ends), mergedCurves(c.curve, o.curve)
+		c.ends, c.follows = kernels.MergedExtremes(c.ends, o.ends), mergedFollows(c.follows, o.follows)
 		switch stats := begun.ColumnStats; {
 		case o.N == stats.N: // nothing was learnt there
 		case c.N == stats.N:
