@@ -9,6 +9,10 @@ const (
 	moveLeast = 16
 )
 
+// moving is the share of an effect that changes from which on a note is made. Many effects change a little
+// with time.
+const moving = 0.06
+
 // MovesOver is the factor by which the share of an effect that changes must exceed that of what else
 // residuals follow to be said in its place: what it changes with may be a column.
 const MovesOver = 3
@@ -21,8 +25,9 @@ const MovesOver = 3
 // Like tests for coefficients that change at an unknown time (Nyblom 1989, Journal of the American
 // Statistical Association 84) they need no hypothesis of how. The zero value has no rows.
 type Moves struct {
-	movesSums        // of the blocks so far
-	spread    Spread // of the residuals of these
+	blocks float64               // so far
+	sums   [CrossCells]movesSums // of these, by cell; those of a number are the first
+	spread Spread                // of their residuals
 
 	block  int64         // the number of the one that is summed
 	rows   float64       // in it so far
@@ -32,12 +37,38 @@ type Moves struct {
 	varies Spread // of its residuals
 }
 
-// movesSums are those of blocks: the squares, their degrees of freedom, and the squared effect beyond
-// that of all rows, times the squares of the column.
-type movesSums struct{ squares, freedom, effect float64 }
+// movesSums are over blocks, of each of which by is Σ x'r', scale its variance and square Σ x'². All are
+// times the degrees of freedom of a block.
+type movesSums struct {
+	freedom, by, square float64 // Σ 1, by, square
+	bb, bs, ss          float64 // Σ by²/scale, by square/scale, square²/scale
+	effect, chance      float64 // Σ (by² - scale)/square, Σ scale
+}
 
-func (s *movesSums) add(o movesSums) {
-	s.squares, s.freedom, s.effect = s.squares+o.squares, s.freedom+o.freedom, s.effect+o.effect
+// add adds a block.
+func (m *movesSums) add(freedom, by, square, scale float64) {
+	if !(scale > 0 && square > 0) {
+		return
+	}
+	f := freedom / scale
+	m.merge(movesSums{freedom, freedom * by, freedom * square, f * by * by, f * by * square, f * square * square, freedom * (by*by - scale) / square, freedom * freedom * scale})
+}
+
+func (m *movesSums) merge(o movesSums) {
+	m.freedom, m.by, m.square = m.freedom+o.freedom, m.by+o.by, m.square+o.square
+	m.bb, m.bs, m.ss, m.effect, m.chance = m.bb+o.bb, m.bs+o.bs, m.ss+o.ss, m.effect+o.effect, m.chance+o.chance
+}
+
+// about returns the squares, their degrees of freedom, and the sum of the squared effects times those of
+// the column beyond what chance adds, about the effect in all of the blocks, which a prior may have kept
+// the fit from.
+func (m *movesSums) about(blocks float64) (squares, freedom, effect float64) {
+	if m.square == 0 {
+		return 0, 0, 0
+	}
+	mean := m.by / m.square
+	freedom = m.freedom * (1 - 1/blocks)
+	return m.bb - 2*mean*m.bs + mean*mean*m.ss, freedom, m.effect - (m.by*m.by-m.chance)/m.square
 }
 
 // AddNumber adds a row's number x, in any unit, and Residual. Rows of a block follow each other; blocks
@@ -79,51 +110,52 @@ func (m *Moves) enter(block int64) {
 	}
 }
 
-// close adds the block to those before.
+// close adds the block to those before, unless it has too few rows.
 func (m *Moves) close() {
-	if in := m.within(); m.rows >= moveLeast && in.freedom > 0 {
-		m.add(in)
-		m.spread.Merge(m.varies)
+	if m.rows >= moveLeast {
+		m.within()
 	}
 	m.rows, m.sum, m.varies = 0, [3][3]float64{}, Spread{}
 	clear(m.cells[:])
 }
 
-// within returns the sums of the block, without degrees of freedom if it does not tell.
-func (m *Moves) within() (in movesSums) {
-	n := m.rows
-	if n < 2 {
-		return in
-	}
-	// by² has the expectation scale if the effect does not change; square is Σ x'².
-	add := func(by, scale, square, freedom float64) {
-		if scale > 0 {
-			in.add(movesSums{freedom * by * by / scale, freedom, freedom * (by*by - scale) / square})
-		}
-	}
+// within adds the block to those before if it tells.
+func (m *Moves) within() {
+	was, n := m.freedom(), m.rows
 	if s := &m.sum; s[0][0] > 0 {
 		x, r := s[1][0]/n, s[0][1]/n
-		square := s[2][0] - n*x*x
-		if !(square > 0) {
-			return in
+		m.sums[0].add(1, s[1][1]-n*x*r, s[2][0]-n*x*x, s[2][2]-2*r*s[2][1]+r*r*s[2][0]-2*x*(s[1][2]-2*r*s[1][1]+r*r*s[1][0])+x*x*(s[0][2]-n*r*r))
+	} else {
+		_, mean, variance, _ := m.varies.moments()
+		for k := range m.cells {
+			c := &m.cells[k]
+			in := c.rows / n
+			square := c.square - 2*mean*c.residual + c.rows*mean*mean
+			m.sums[k].add(1-in, c.residual-c.rows*mean, c.rows*(1-in), (1-in)*(1-in)*square+in*in*(n*variance-square))
 		}
-		add(s[1][1]-n*x*r, s[2][2]-2*r*s[2][1]+r*r*s[2][0]-2*x*(s[1][2]-2*r*s[1][1]+r*r*s[1][0])+x*x*(s[0][2]-n*r*r), square, 1)
-		return in
 	}
-	_, mean, variance, _ := m.varies.moments()
-	for _, c := range m.cells {
-		share := c.rows / n
-		square := c.square - 2*mean*c.residual + c.rows*mean*mean
-		add(c.residual-c.rows*mean, (1-share)*(1-share)*square+share*share*(n*variance-square), c.rows*(1-share), 1-share)
+	if m.freedom() > was {
+		m.blocks++
+		m.spread.Merge(m.varies)
 	}
-	return in
+}
+
+// freedom is that of all sums.
+func (m *Moves) freedom() (sum float64) {
+	for k := range m.sums {
+		sum += m.sums[k].freedom
+	}
+	return sum
 }
 
 // Merge adds the rows of o.
 func (m *Moves) Merge(o *Moves) {
 	m.close()
 	own := o.whole()
-	m.add(own.movesSums)
+	for k := range m.sums {
+		m.sums[k].merge(own.sums[k])
+	}
+	m.blocks += own.blocks
 	m.spread.Merge(own.spread)
 }
 
@@ -134,19 +166,28 @@ func (m *Moves) whole() Moves {
 	return own
 }
 
-// Share returns the part of the residuals' variance that is due to how the effect changes, 0 on average
-// if it does not.
+// share returns Share, the squares for each residual, and their degrees of freedom.
+func (m *Moves) share() (share, squares, freedom float64) {
+	for k := range m.sums {
+		s, f, e := m.sums[k].about(m.blocks)
+		share, squares, freedom = share+e, squares+s, freedom+f
+	}
+	n, _, variance, _ := m.spread.moments()
+	return share / (n * variance), squares / n, freedom
+}
+
+// Share returns the part of the residuals' variance that is due to how the effect changes, about 0 if it
+// does not.
 func (m *Moves) Share() float64 {
 	own := m.whole()
-	n, _, variance, _ := own.spread.moments()
-	return own.effect / (n * variance)
+	share, _, _ := own.share()
+	return share
 }
 
 // Clear returns the share if it is large and clear, and otherwise 0.
 func (m *Moves) Clear(t ShareTest) float64 {
 	own := m.whole()
-	n, _, variance, _ := own.spread.moments()
-	if share := own.effect / (n * variance); share > curved && own.spread.clear(own.squares/n, own.freedom, t) {
+	if share, squares, freedom := own.share(); share > moving && own.spread.clear(squares, freedom, t) {
 		return share
 	}
 	return 0
