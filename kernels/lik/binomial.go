@@ -223,7 +223,7 @@ func (l binomial) integrate(at anchor, a, b, m, v float64) Tilted {
 		scale := math.Min(1, 1/math.Max(up, dn))
 		h := math.Min(0.65*at.tau, 0.38*scale)
 		sh := probitCounts{newProbitShape(s0, a), newProbitShape(-s0, b)}
-		return tilt(sh, at, v, h, bend{-dn - 1 - s0, up + 1 - s0, scale}).tilted(at, v)
+		return tilt(sh, at, v, h, bend{-dn - 1 - s0, up + 1 - s0, scale, 0}).tilted(at, v)
 	}
 	k := 1 + math.Log(math.Max(1, a))
 	h := math.Min(0.33/k, 0.7*at.tau/(1+0.55*at.tau))
@@ -232,7 +232,7 @@ func (l binomial) integrate(at anchor, a, b, m, v float64) Tilted {
 	if b > 0 {
 		lo, hi = math.Min(lo, -math.Log(b)), math.Max(hi, -math.Log(b))
 	}
-	return tilt(sh, at, v, h, bend{lo - s0, hi - s0, 1 / k}).tilted(at, v)
+	return tilt(sh, at, v, h, bend{lo - s0, hi - s0, 1 / k, 0}).tilted(at, v)
 }
 
 // probitCounts is a log Phi(s) + b log Phi(-s).

@@ -90,7 +90,7 @@ func cloglogMoments(w, m, v float64) Tilted {
 	// (1 - e^-x)^w rises at x = log w, over 1/log w in s
 	k := 1 + math.Log(math.Max(1, w))
 	h := math.Min(0.75*a.tau, 0.33/k)
-	return tilt(newCloglogShape(s0, w), a, v, h, bend{-s0 - 1, math.Log(k) - s0, 1 / k}).tilted(a, v)
+	return tilt(newCloglogShape(s0, w), a, v, h, bend{-s0 - 1, math.Log(k) - s0, 1 / k, 0}).tilted(a, v)
 }
 
 // cloglogSmall bounds the series of cloglogRest.

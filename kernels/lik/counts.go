@@ -168,7 +168,7 @@ func logOddsMoments(l logOdds, w, m, v float64) Tilted {
 	// the Fourier transform is that of a log-beta density, |Gamma(a + ix) Gamma(b + ix)|
 	h := math.Min(0.65*a.tau/(1+0.5*a.tau), 0.38)
 	turn := math.Log1p(w*l.a) - math.Log1p(w*l.b)
-	return tilt(newLogitShape(u0, w*l.n), a, v, h, bend{math.Min(0, turn) - u0, math.Max(0, turn) - u0, 1}).tilted(a, v)
+	return tilt(newLogitShape(u0, w*l.n), a, v, h, bend{math.Min(0, turn) - u0, math.Max(0, turn) - u0, 1, 0}).tilted(a, v)
 }
 
 // lognormal returns the mean and variance of e^s, s ~ N(m, v), and E e^2s. Each is +Inf only if it

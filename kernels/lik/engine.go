@@ -18,9 +18,9 @@ type shape interface {
 	at(d float64) (gap, slope, curv float64)
 }
 
-// bend is the interval [lo, hi] of d over which a shape bends, and the length over which it
-// changes there. Outside it the shape is nearly a line or a parabola.
-type bend struct{ lo, hi, scale float64 }
+// bend is the interval [lo, hi] of d over which a shape bends, and the length over which it changes there.
+// Outside it the shape is nearly a line or a parabola. piece is the length of panels there, 0 for scale.
+type bend struct{ lo, hi, scale, piece float64 }
 
 // sums are the moments of exp(gap + resid d - d²/2v) about s0, up to one factor.
 type sums struct {
@@ -39,7 +39,7 @@ type anchor struct {
 const (
 	dropTrapezoid = 36   // e^-36 of the peak is dropped at each end: a small beta depends on the far tails
 	dropPanels    = 40   // the same for the panels
-	mostPanels    = 4096 // away from the bend, even if rounding distorts the range
+	mostPanels    = 4096 // in the bend, and away from it even if rounding distorts the range
 	maxSide       = 160  // trapezoid nodes on one side before the panels take over
 	modeTol       = 0.02
 )
@@ -164,7 +164,7 @@ var legendre = func() (t [2][legendreNodes]float64) {
 }()
 
 // panels integrates in Gauss-Legendre pieces of 16 nodes: no wider than two prior standard
-// deviations, an eighth of the range, or max(bend scale, 0.6 times the distance to the bend), so
+// deviations, an eighth of the range, or max(piece of the bend, 0.6 times the distance to the bend), so
 // that the nearest singularity stays well outside each piece's ellipse.
 func panels[S shape](sh S, a anchor, v float64, b bend) (s sums) {
 	half := -0.5 / v
@@ -175,8 +175,9 @@ func panels[S shape](sh S, a anchor, v float64, b bend) (s sums) {
 	left, right := edge(f, -a.tau), edge(f, a.tau)
 	widest := math.Min(2*math.Sqrt(v), (right+left)/8)
 	widest = math.Max(widest, (right+left)/mostPanels)
+	piece := max(b.scale, b.piece, (b.hi-b.lo)/mostPanels)
 	for x := -left; x < right; {
-		wide := b.scale
+		wide := piece
 		if x < b.lo {
 			wide = math.Max(wide, 0.6*(b.lo-x))
 		} else if x > b.hi {

@@ -380,7 +380,7 @@ func logitWeighted(w, m, v float64) Tilted {
 	s0 := m + a.t
 	h := math.Min(0.65*a.tau, 0.4)
 	shift := math.Log1p(w)
-	return tilt(newLogitShape(s0, w), a, v, h, bend{-s0, shift - s0, 1}).tilted(a, v)
+	return tilt(newLogitShape(s0, w), a, v, h, bend{-s0, shift - s0, 1, 0}).tilted(a, v)
 }
 
 // logitShape is w log logistic about s0, p = logistic(-s0), q = logistic(s0).

@@ -143,7 +143,7 @@ func (p *poissonMode) tilted(v float64) Tilted {
 		return sm.tilted(p.anchor, v)
 	}
 	wall := math.Max(0, -p.logLambda)
-	return tilt(poissonShape{p.lambda, p.logLambda}, p.anchor, v, h, bend{wall, wall, 1}).tilted(p.anchor, v)
+	return tilt(poissonShape{p.lambda, p.logLambda}, p.anchor, v, h, bend{wall, wall, 1, 0}).tilted(p.anchor, v)
 }
 
 // dropPoisson: e^-30 of the peak is dropped at each end.

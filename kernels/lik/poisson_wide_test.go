@@ -52,7 +52,7 @@ func TestPoissonWide(t *testing.T) {
 				if math.Abs(got.LogZ-logZ) > 1e-6 || math.Abs(got.Alpha*v-mean) > 1e-6*sd || math.Abs(got.Ratio-variance/v) > 1e-6*(1+variance/v) {
 					t.Errorf("w %v, m %v, v %v: log Z %v, mean %v, variance %v; a plain sum %v, %v, %v", w, m, v, got.LogZ, got.Alpha*v, got.Ratio*v, logZ, mean, variance)
 				}
-				far := tilt(poissonShape{p.lambda, p.logLambda}, p.anchor, v, 0.3, bend{max(0, -p.logLambda), max(0, -p.logLambda), 1}).tilted(p.anchor, v)
+				far := tilt(poissonShape{p.lambda, p.logLambda}, p.anchor, v, 0.3, bend{max(0, -p.logLambda), max(0, -p.logLambda), 1, 0}).tilted(p.anchor, v)
 				if math.Abs(got.LogZ-far.LogZ) > 1e-9 || math.Abs(got.Alpha-far.Alpha)*v > 1e-8*sd || math.Abs(got.Ratio-far.Ratio) > 1e-8 {
 					t.Errorf("w %v, m %v, v %v: log Z %v, mean %v, ratio %v; by panels %v, %v, %v", w, m, v, got.LogZ, got.Alpha*v, got.Ratio, far.LogZ, far.Alpha*v, far.Ratio)
 				}

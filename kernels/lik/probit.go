@@ -101,7 +101,8 @@ func probitMoments(w, m, v float64) Tilted {
 	bendAt := math.Sqrt(2 * math.Log1p(w)) // Phi^w rises from 0 to 1 about here
 	scale := math.Min(1, 1/math.Sqrt(w))
 	h := math.Min(0.8*a.tau, 0.75*scale)
-	return tilt(newProbitShape(s0, w), a, v, h, bend{-s0 - 1, bendAt - s0, scale}).tilted(a, v)
+	// Where panels are needed it is a wall of the form exp(-e^-u), u = bendAt (s - bendAt).
+	return tilt(newProbitShape(s0, w), a, v, h, bend{-s0 - 1, bendAt - s0, scale, 1 / (1 + bendAt)}).tilted(a, v)
 }
 
 // probitShape is w log Phi about s0. Below 0 the parabola of log Phi is factored out:
