@@ -128,11 +128,15 @@ func zero(xs []float64) bool {
 	return true
 }
 
-// Beliefs implements stream.Form.
-func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weight {
-	if t.plan.Drifts {
-		t.applyAllDrift(now)
-	}
+// At implements stream.Lazy.
+func (t *tied) At(now float64) stream.Form {
+	form, _ := t.Clone(t.dict, nil)
+	form.(*tied).applyAllDrift(now)
+	return form
+}
+
+// Beliefs implements stream.Form, with the drift that is applied.
+func (t *tied) Beliefs(k int, _ float64, dst []kernels.Weight) []kernels.Weight {
 	b := t.bank[k]
 	d := b.Dim()
 	var room [16]float64

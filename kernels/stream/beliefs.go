@@ -63,7 +63,7 @@ func (s *State) sorted(ctx context.Context) (*reader, error) {
 	if err := stop.Cause(ctx); err != nil {
 		return nil, err
 	}
-	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
+	r.w = s.present().Beliefs(s.Best(), s.clock, r.w[:0])
 	if s.units != nil {
 		for id, w := range r.w {
 			now := s.units.original(uint32(id), w)

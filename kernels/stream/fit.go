@@ -132,7 +132,7 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	s.summary(f)
 	r := s.reader()
 	defer r.done()
-	form := s.form
+	form := s.present()
 	if s.units != nil && len(s.units.cols) > 0 {
 		form = s.formForFit()
 	}
@@ -165,6 +165,15 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	return f, nil
 }
 
+// present is the form with the drift of all weights, which s itself does not apply: to read a stream
+// changes nothing of what it learns.
+func (s *State) present() Form {
+	if f, ok := s.form.(Lazy); ok && s.plan.Drifts {
+		return f.At(s.clock)
+	}
+	return s.form
+}
+
 // vanishes reports whether the variance of now, which is w in other units, has underflowed to 0.
 func (s *State) vanishes(id uint32, now, w kernels.Weight) bool {
 	return now.Variance == 0 && (w.Variance > 0 || s.units.squareless(id))
@@ -184,7 +193,7 @@ func (s *State) vanishedError(f *kernels.Fit, k int, order []uint32) error {
 	if !slices.ContainsFunc(f.Beliefs, func(b kernels.Belief) bool { return b.Variance == 0 }) {
 		return nil
 	}
-	w := s.form.Beliefs(k, s.clock, nil)
+	w := s.present().Beliefs(k, s.clock, nil)
 	for i, id := range order {
 		if s.vanishes(id, f.Beliefs[i].Weight, w[id]) {
 			return fmt.Errorf("feature %q: %w", f.Beliefs[i].Feature, errVanished)

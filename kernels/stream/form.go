@@ -63,7 +63,8 @@ type Form interface {
 
 	// Linear is Predict for all rows of b, with the drift from now to at(i). It changes no belief.
 	Linear(k int, b *kernels.Batch, now float64, at func(i int) float64, mean, variance []float64) error
-	// Beliefs appends the marginals of belief k by feature, with their drift up to now.
+	// Beliefs appends the marginals of belief k by feature, with their drift up to now, of a Lazy form up to
+	// where it is applied.
 	Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weight
 	// Covariance returns the covariance of belief k over all features in this order.
 	Covariance(k int, order []uint32) (kernels.Covariance, error)
@@ -92,6 +93,13 @@ type Approximate interface {
 	// Approximates returns 0 if the row last predicted is absorbed exactly, else the least share of
 	// its predictor's variance that its noise should be.
 	Approximates() float64
+}
+
+// Lazy is a Form that applies the drift of a weight when a row has it. Where that is an approximation,
+// applying it earlier changes what later rows teach.
+type Lazy interface {
+	// At returns a copy with the drift of all weights up to now.
+	At(now float64) Form
 }
 
 // Loose is a Form that does not keep the correlations of a row's weights. The variance of its

@@ -838,10 +838,13 @@ func (s *State) formForFit() Form {
 	}
 	for _, c := range s.units.cols {
 		if _, inside := s.form.Unit(c.id); inside || c.how == Raw {
-			return s.form
+			return s.present()
 		}
 	}
-	form, _ := s.form.Clone(s.dict, nil)
+	form := s.present()
+	if form == s.form {
+		form, _ = s.form.Clone(s.dict, nil)
+	}
 	c := *s
 	c.form, c.units, c.bank = form, s.units.clone(nil), slices.Clone(s.bank)
 	for k := range c.bank {
