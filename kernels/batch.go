@@ -62,12 +62,15 @@ func (b *Batch) Entries(i int) ([]uint32, []float64) {
 	return b.Feature[lo:hi], b.Value[lo:hi:hi]
 }
 
+// ErrNoBatch is the error for a nil batch.
+var ErrNoBatch = errors.New("the batch is nil")
+
 // Check returns an error for a batch that is nil, or whose rows lack entries, responses or other
 // numbers: Y has one number per row, the others one per row or none. Cost: O(Columns). The contents
 // of Row and Feature are the producer's responsibility.
 func (b *Batch) Check() error {
 	if b == nil {
-		return errors.New("the batch is nil")
+		return ErrNoBatch
 	}
 	n := b.Len()
 	if len(b.Y) != n {

@@ -267,6 +267,18 @@ func (f *Fit) Each(visit func(name []byte, w Weight)) {
 	}
 }
 
+// CheckBeliefs returns an error for a fit of rows without beliefs, as those of Gaussian processes and of
+// passes that are not solved are.
+func (f *Fit) CheckBeliefs() error {
+	if f == nil {
+		return ErrNoFit
+	}
+	if f.N > 0 && len(f.Beliefs) == 0 && (f.Intercept || f.Method == "gp") {
+		return fmt.Errorf("a fit of %d rows by %s has no beliefs; allowed: one with the posterior of its weights", f.N, f.Method)
+	}
+	return nil
+}
+
 // ErrNoFit is the error for a nil fit.
 var ErrNoFit = errors.New("the fit is nil; allowed: a fit that a method or FromBeliefs made")
 

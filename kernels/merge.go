@@ -371,8 +371,10 @@ func mergeFits(ctx context.Context, fits []*Fit, from *Fit, product ArrowheadPro
 	if len(fits) == 0 {
 		return nil, "", errors.New("there are no fits to merge; allowed: one or more")
 	}
-	if at := slices.Index(fits, nil); at >= 0 {
-		return nil, "", fmt.Errorf("fit %d of %d: %w", at+1, len(fits), ErrNoFit)
+	for k, f := range fits {
+		if err := f.CheckBeliefs(); err != nil {
+			return nil, "", fmt.Errorf("fit %d of %d: %w", k+1, len(fits), err)
+		}
 	}
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)

@@ -88,12 +88,15 @@ func (m *Model) Complete() *Model {
 }
 
 // CheckStart returns an error for a Start that m, which is Complete, cannot continue: one with
-// another likelihood, intercept or hash bits. A Start without a family, beliefs alone, fits every
+// another likelihood, intercept or hash bits, or without beliefs. A Start without a family, beliefs alone, fits every
 // model.
 func (m *Model) CheckStart() error {
 	f := m.Start
 	if f == nil || f.Family == "" {
 		return nil
+	}
+	if err := f.CheckBeliefs(); err != nil {
+		return err
 	}
 	differs := func(what string, have, want any) error {
 		return fmt.Errorf("%s = %v, but the fit in Start has %v; allowed: those of the fit", what, have, want)

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	duckdb "github.com/duckdb/duckdb-go/v2"
@@ -51,12 +53,22 @@ func Fit(ctx context.Context, con *sql.Conn, query string, job arrowio.Job) (*ke
 	return arrowio.Fit(ctx, r, job)
 }
 
-// View registers a stream of records as the view name of con, which can be read once. release frees
-// it when the view is no longer needed.
+// View registers a stream of records as the view name of con, which can be read once. release drops
+// the view and frees the stream when it is no longer needed, while con is open; a second call does
+// nothing.
 func View(con *sql.Conn, r array.RecordReader, name string) (release func(), err error) {
+	var free func()
 	err = with(con, func(a *duckdb.Arrow) error {
-		release, err = a.RegisterView(r, name)
+		free, err = a.RegisterView(r, name)
 		return err
 	})
-	return release, err
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		// A view would read memory that is freed: if it cannot be dropped, the stream is kept.
+		if _, err := con.ExecContext(context.Background(), `DROP VIEW IF EXISTS "`+strings.ReplaceAll(name, `"`, `""`)+`"`); err == nil {
+			free()
+		}
+	}), nil
 }

@@ -4,6 +4,7 @@ package duckdb
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -63,12 +64,18 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer release()
 	var same bool
 	err = con.QueryRowContext(ctx, `SELECT (SELECT list({feature: feature, mean: mean, variance: variance}) FROM beliefs) =
 		(SELECT bglm_adf(y, x, {link: 'probit', process_noise: 0.001, time: day, covariance: 'diagonal', standardize: false} ORDER BY i).beliefs FROM t)`).Scan(&same)
 	if err != nil || !same {
 		t.Errorf("equal to SQL: %v, %v", same, err)
+	}
+	release()
+	release() // does nothing
+	for _, q := range []string{"SELECT * FROM beliefs", "DESCRIBE beliefs"} {
+		if _, err := con.ExecContext(ctx, q); err == nil || !strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("%s of a view that was released: %v", q, err)
+		}
 	}
 	if _, err := Fit(ctx, con, "SELECT nothing", arrowio.Job{Y: "y"}); err == nil {
 		t.Error("a wrong query was taken")

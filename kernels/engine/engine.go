@@ -444,6 +444,9 @@ type batch struct {
 func (b batch) Features() *kernels.Dict { return &b.Rows.Dict }
 func (b batch) Clone() Fitter           { return batch{b.Rows.Clone(), b.solve} }
 func (b batch) Update(_ context.Context, rows *kernels.Batch, skip bool) error {
+	if rows == nil {
+		return kernels.ErrNoBatch
+	}
 	if err := roomForRows(b.Rows, rows.Len()); err != nil {
 		return err
 	}
@@ -744,11 +747,16 @@ func (s smoother) Fit(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer g.Release()
-	out := &Result{}
-	if p.Options.Covariance == "" && affordsPaths(p) {
+	out, factorised := &Result{}, ""
+	switch c := p.Options.Covariance; {
+	case c == "" && affordsPaths(p):
 		q, m := *p, *p.Model
 		m.Options.Covariance = "full"
 		q.Model, p = &m, &q
+	case c == "" && p.HasMultipleWeights():
+		factorised = kernels.ManyFactorised(p.P)
+	case c == "diagonal" && p.HasMultipleWeights():
+		factorised = kernels.FactorisedNote
 	}
 	r, err := ep.Smooth(ctx, p, func(feature string, time, mean, variance float64) {
 		out.Path = append(out.Path, Moment{feature, time, kernels.Weight{Mean: mean, Variance: variance}})
@@ -757,6 +765,9 @@ func (s smoother) Fit(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	out.Fit = r.Fit
+	out.AddStatus(factorised)
+	_, none := weightless(p)
+	out.AddStatus(none)
 	out.AddStatus(kernels.SkippedNote(out.Skipped))
 	return out, nil
 }

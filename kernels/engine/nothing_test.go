@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/hmc"
 	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
@@ -227,6 +229,27 @@ func TestShortBatches(t *testing.T) {
 	}
 }
 
+// A nil batch is an error of every method.
+func TestNoBatch(t *testing.T) {
+	for _, name := range append(engine.Names(engine.Weights, engine.Classes, engine.Paths, engine.Process), engine.Auto) {
+		m, err := engine.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, err := m.Model(option.Defaults(), false, false)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		f, err := m.New(t.Context(), model)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if err := f.Update(t.Context(), nil, false); err == nil || !strings.Contains(err.Error(), "the batch is nil") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Answers about rows need their responses.
 func TestNoResponses(t *testing.T) {
 	f, err := kernels.FromBeliefs([]kernels.Belief{{Feature: "a", Weight: kernels.Weight{Mean: 1, Variance: 1}}}, nil)
@@ -339,6 +362,45 @@ func TestColumnsOfBatches(t *testing.T) {
 				t.Errorf("%s by column: %v, by row %v", what, got, was)
 			}
 			fits[what] = got
+		}
+	}
+}
+
+// A smoother says that its beliefs are factorised, and that no row counts.
+func TestSmoothNotes(t *testing.T) {
+	const n = 60
+	u, y, none := make([]float64, n), make([]float64, n), make([]float64, n)
+	for i := range n {
+		u[i], y[i] = 3+0.5*math.Sin(float64(7*i)), float64(i*i%7%2)
+	}
+	for _, c := range []struct {
+		covariance string
+		weight     []float64
+		want       string
+	}{{"", nil, "ok"}, {"diagonal", nil, kernels.FactorisedNote}, {"", none, kernels.WeightlessNote}} {
+		s := option.Defaults()
+		s.Options.Covariance = c.covariance
+		x := &rows.Table{X: rows.Fields(rows.Numbers("u", u)), Y: rows.Numbers("y", y)}
+		if c.weight != nil {
+			x.Weight = rows.Numbers("w", c.weight)
+		}
+		r, err := engine.Fit(t.Context(), "smooth", s, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Fit.Status != c.want {
+			t.Errorf("covariance %q: %s", c.covariance, r.Fit.Status)
+		}
+	}
+}
+
+// A parameter that the family does not have is an error, also if it is set without Decode.
+func TestSettingsLack(t *testing.T) {
+	for _, p := range []lik.Params{{Dispersion: 2}, {Shape: 3}} {
+		s := option.Defaults()
+		s.Params = p
+		if _, err := engine.Fit(t.Context(), "laplace", s, &rows.Table{X: rows.Fields(rows.Numbers("u", []float64{1, 2})), Y: rows.Numbers("y", []float64{0, 1})}); err == nil || !strings.Contains(err.Error(), "is not used by bernoulli") {
+			t.Errorf("%+v: %v", p, err)
 		}
 	}
 }

@@ -62,6 +62,9 @@ func (c *Classifier) Clone() Fitter {
 }
 
 func (c *Classifier) Update(_ context.Context, b *kernels.Batch, skip bool) error {
+	if b == nil {
+		return kernels.ErrNoBatch
+	}
 	if err := roomForRows(c.Rows, b.Len()); err != nil {
 		return err
 	}

@@ -127,8 +127,10 @@ func (s *Settings) Likelihood() error {
 	if err != nil {
 		return err
 	}
+	// A fit without them has a dispersion of 1 and no shape, which a continued one may repeat.
+	set := map[string]bool{"dispersion": s.Params.Dispersion != 0 && s.Params.Dispersion != 1, "shape": s.Params.Shape != 0 && s.Params.Shape == s.Params.Shape}
 	for _, key := range []string{"dispersion", "shape"} {
-		if with := lik.With(key); s.given[key] && !slices.Contains(with, l.Family()) {
+		if with := lik.With(key); (s.given[key] || set[key]) && !slices.Contains(with, l.Family()) {
 			return &argument.Error{Name: key, Why: fmt.Sprintf("is not used by %s; it belongs to: %s", l.Family(), strings.Join(with, ", "))}
 		}
 	}

@@ -183,8 +183,8 @@ type Scorer struct {
 // Cost: O(p) memory for the names. Errors: a fit whose beliefs, covariance or likelihood are not
 // valid; a softmax fit, whose classes have separate weights.
 func New(f *kernels.Fit) (*Scorer, error) {
-	if f == nil {
-		return nil, kernels.ErrNoFit
+	if err := f.CheckBeliefs(); err != nil {
+		return nil, err
 	}
 	if len(f.Classes) > 0 {
 		return nil, fmt.Errorf("a fit of %d classes has no single linear predictor; score it with the softmax engine", len(f.Classes))

@@ -52,8 +52,8 @@ type Updater struct {
 
 // NewUpdater starts from the prior of a model, or from the posterior that it continues; nil is the
 // default model. Its first Snapshot is available at once. If the continued fit remembers columns,
-// rows must have them (see Row); Options.Missing decides how a missing value is treated, and
-// features of other columns are added.
+// rows must have them (see Row); Options.Missing decides how a missing value is treated, by default as
+// by the fit, and features of other columns are added.
 //
 // Errors: a model that adf rejects.
 func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
@@ -68,6 +68,13 @@ func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
 		return nil, fmt.Errorf("publishing each %d rows and %v; allowed: numbers >= 0", when.Rows, when.Interval)
 	}
 	u := &Updater{when: when, model: m.Complete()}
+	if f := u.model.Start; f != nil && f.Columns != nil && u.model.Options.Missing == "" {
+		own := *u.model // shared by its Complete
+		if own.Options.Missing = "indicator"; f.LearntAbsent() {
+			own.Options.Missing = "absent"
+		}
+		u.model = &own
+	}
 	if u.state, err = adf.New(context.Background(), u.model); err != nil {
 		return nil, err
 	}
@@ -100,14 +107,26 @@ func (u *Updater) Learn(ctx context.Context, rows ...Observation) error {
 	if err != nil {
 		return err
 	}
-	if full && u.building.TryLock() {
-		defer u.building.Unlock()
-		if err := u.publish(ctx); ctx.Err() == nil {
+	// Another call that makes a Snapshot takes these rows as well if it sees them; else they are due now.
+	for full && u.building.TryLock() {
+		err := u.publish(ctx)
+		u.building.Unlock()
+		if ctx.Err() != nil { // the rows are learnt, and an error would say that they are not
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		// The rows are learnt, and an error would say that they are not.
+		full = u.due()
 	}
 	return nil
+}
+
+// due reports whether rows wait for a Snapshot that Publishing.Rows says is due.
+func (u *Updater) due() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.pending >= u.when.Rows
 }
 
 func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err error) {

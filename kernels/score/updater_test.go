@@ -12,7 +12,9 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/score"
 )
 
@@ -246,5 +248,87 @@ func TestUpdaterCancelled(t *testing.T) {
 	}
 	if err := u.Learn(t.Context(), observation(1)); err != nil || u.Snapshot().Fit().N != 1 || u.Snapshot().Features() != 3 {
 		t.Errorf("%v: %+v", err, u.Snapshot().Fit())
+	}
+}
+
+// Rows that come while another call makes a Snapshot are in one once all calls have returned.
+func TestUpdaterLeavesNoRow(t *testing.T) {
+	u, err := score.NewUpdater(nil, score.Publishing{Rows: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range 3000 { // so that a Snapshot takes longer than a row
+		names = append(names, fmt.Sprint("f", i))
+	}
+	if err := u.Learn(t.Context(), score.Observation{Row: score.Row{Names: names}}); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() {
+			if err := u.Learn(t.Context(), observation(1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := u.Snapshot().Fit().N; n != 41 {
+		t.Errorf("%d rows are published", n)
+	}
+}
+
+// An Updater that continues a fit treats missing numbers as the fit does: as their mean, with a weight of
+// being missing.
+func TestUpdaterMissing(t *testing.T) {
+	var year, y []float64
+	for i := range 300 {
+		year, y = append(year, 1990+float64(i*7%20)), append(y, float64(i*i%5%2))
+	}
+	r, err := engine.Fit(t.Context(), "adf", nil, &rows.Table{X: rows.Fields(rows.Numbers("year", year)), Y: rows.Numbers("y", y)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := score.NewUpdater(&kernels.Model{Start: r.Fit}, score.Publishing{Rows: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scored := func(year float64) float64 {
+		p, err := u.Snapshot().Predict(score.Row{Names: []string{"year"}, Values: []float64{year}}, predict.Exact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	old, recent := scored(1990), scored(2009)
+	for range 20 {
+		if err := u.Learn(t.Context(), score.Observation{Row: score.Row{Names: []string{"year"}, Values: []float64{math.NaN()}}, Y: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := scored(1990), scored(2009); math.Abs(a-old) > 0.05 || math.Abs(b-recent) > 0.05 {
+		t.Errorf("predictions of years %.3f, %.3f; after rows without one %.3f, %.3f", old, recent, a, b)
+	}
+	if p := scored(math.NaN()); !(p > 0.8) {
+		t.Errorf("a missing year: %.3f", p)
+	}
+}
+
+// A fit of rows without beliefs has nothing to predict with.
+func TestNoBeliefs(t *testing.T) {
+	lists := rows.Lists([][]float64{{1}, {2}, {3}})
+	gp, err := engine.Fit(t.Context(), "gp", nil, &rows.Table{X: lists, Y: rows.Numbers("y", []float64{0, 1, 1})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "a fit of 3 rows by gp has no beliefs"
+	if _, err := score.New(gp.Fit); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	if _, err := score.NewUpdater(&kernels.Model{Start: gp.Fit, NoIntercept: true}, score.Publishing{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{gp.Fit, gp.Fit}, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
 	}
 }

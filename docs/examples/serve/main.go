@@ -12,6 +12,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -78,13 +80,25 @@ func serve(ctx context.Context, l net.Listener, u *score.Updater) error {
 
 const bodyLimit = 1 << 20 // bytes of a request
 
-// row is a row in a request.
+// row is a row in a request. A value that is null is missing.
 type row struct {
-	Names  []string  `json:"names"`
-	Values []float64 `json:"values,omitempty"`
-	Offset float64   `json:"offset,omitempty"`
-	Y      *float64  `json:"y,omitempty"`
-	Weight float64   `json:"weight,omitempty"`
+	Names  []string   `json:"names"`
+	Values []*float64 `json:"values,omitempty"`
+	Offset float64    `json:"offset,omitempty"`
+	Y      *float64   `json:"y,omitempty"`
+	Weight *float64   `json:"weight,omitempty"`
+}
+
+func (r *row) row() score.Row {
+	out := score.Row{Names: r.Names, Offset: r.Offset}
+	for _, v := range r.Values {
+		x := math.NaN()
+		if v != nil {
+			x = *v
+		}
+		out.Values = append(out.Values, x)
+	}
+	return out
 }
 
 type request struct {
@@ -101,7 +115,7 @@ func handler(u *score.Updater) http.Handler {
 		s := u.Snapshot() // one for all rows of the request
 		out := make([]float64, len(in.Rows))
 		for i, row := range in.Rows {
-			p, err := s.Predict(score.Row{Names: row.Names, Values: row.Values, Offset: row.Offset}, predict.Exact)
+			p, err := s.Predict(row.row(), predict.Exact)
 			if err != nil {
 				refuse(w, http.StatusBadRequest, fmt.Errorf("row %d: %w", i+1, err))
 				return
@@ -121,7 +135,14 @@ func handler(u *score.Updater) http.Handler {
 				refuse(w, http.StatusBadRequest, fmt.Errorf("row %d has no y", i+1))
 				return
 			}
-			rows[i] = score.Observation{Row: score.Row{Names: row.Names, Values: row.Values, Offset: row.Offset}, Y: *row.Y, Weight: row.Weight}
+			rows[i] = score.Observation{Row: row.row(), Y: *row.Y}
+			if row.Weight == nil {
+				continue
+			}
+			if rows[i].Weight = *row.Weight; !(*row.Weight > 0) {
+				refuse(w, http.StatusBadRequest, fmt.Errorf("row %d has weight %v; allowed: numbers above 0", i+1, *row.Weight))
+				return
+			}
 		}
 		if err := u.Learn(context.WithoutCancel(r.Context()), rows...); err != nil {
 			refuse(w, http.StatusBadRequest, err)
@@ -141,6 +162,11 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyLimit))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more after the JSON value")
+		}
+	}
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is over %d bytes", large.Limit))
 	} else if err != nil {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/score"
 )
 
@@ -81,7 +83,11 @@ func TestServe(t *testing.T) {
 		{"/score", `{"row": []}`, 400, "unknown field"},
 		{"/score", `{"rows": [{"names": ["a"], "values": [1, 2]}]}`, 400, "row 1: 1 names and 2 values"},
 		{"/score", `{"rows": [{"names": ["a"], "values": [1e300]}]}`, 400, "row 1: the linear predictor"},
+		{"/score", `{"rows": [{"names": ["a"], "values": [null]}]}`, 400, "row 1: the linear predictor"},
+		{"/score", `{"rows": []} {`, 400, "more after the JSON value"},
 		{"/learn", `{"rows": [{"names": ["a"]}]}`, 400, "row 1 has no y"},
+		{"/learn", `{"rows": [{"names": ["a"], "y": 1, "weight": 0}]}`, 400, "row 1 has weight 0"},
+		{"/learn", `{"rows": [{"names": ["a"], "values": [null], "y": 1}]}`, 400, "row 1: its values"},
 		{"/learn", `{"rows": [{"names": ["a"], "y": 3}]}`, 400, "row 1: y = 3"},
 		{"/learn", `{"rows": [{"names": [` + strings.Join(many, ",") + `], "y": 1}]}`, 400, "more than max_features"},
 		{"/learn", `{"rows": [{"names": ["` + strings.Repeat("a", bodyLimit) + `"], "y": 1}]}`, 413, "the body is over"},
@@ -89,6 +95,45 @@ func TestServe(t *testing.T) {
 		if code, out := post(t, s.URL+c.path, c.body); code != c.code || !strings.Contains(fmt.Sprint(out["error"]), c.want) {
 			t.Errorf("%s %.60s: %d %v, want %d %q", c.path, c.body, code, out, c.code, c.want)
 		}
+	}
+}
+
+// A value that is null is missing, for scoring and for learning.
+func TestNull(t *testing.T) {
+	var year, y []float64
+	for i := range 200 {
+		year, y = append(year, float64(2000+i%7)), append(y, float64(i*i%7%2))
+	}
+	r, err := engine.Fit(t.Context(), "adf", nil, &rows.Table{X: rows.Fields(rows.Numbers("year", year)), Y: rows.Numbers("y", y)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := score.NewUpdater(&kernels.Model{Start: r.Fit}, score.Publishing{Rows: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(handler(u))
+	defer s.Close()
+	predicted := func() (out [3]float64) {
+		for k, row := range []string{`{"names": ["year"], "values": [null]}`, `{"names": ["year IS NULL"]}`, `{"names": ["year"], "values": [2000]}`} {
+			code, answer := post(t, s.URL+"/score", `{"rows": [`+row+`]}`)
+			if code != 200 {
+				t.Fatal(code, answer)
+			}
+			out[k] = answer["predictions"].([]any)[0].(float64)
+		}
+		return out
+	}
+	before := predicted()
+	if code, out := post(t, s.URL+"/learn", `{"rows": [{"names": ["year"], "values": [null], "y": 1, "weight": 100}]}`); code != 200 {
+		t.Fatal(code, out)
+	}
+	after := predicted()
+	if before[0] != before[1] || after[0] != after[1] {
+		t.Errorf("null and IS NULL: %v, %v", before, after)
+	}
+	if !(after[0] > 0.9) || math.Abs(after[2]-before[2]) > 0.1 {
+		t.Errorf("%v, after rows whose year is missing %v", before, after)
 	}
 }
 
