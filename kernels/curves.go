@@ -63,8 +63,12 @@ func (c *curves) note(of string, kinds int, independent float64) (most float64, 
 	}
 	for k := range columns {
 		x := &columns[k]
-		if share := x.curve.Clear(test); share > most {
+		share := x.curve.Clear(test)
+		if share > most {
 			most, note = share, lik.CurveNote(of, x.name, share)
+		}
+		if own := x.values.Clear(test); own > most && own > lik.ValuesOver*share {
+			most, note = own, x.values.Note(of, x.name, own)
 		}
 	}
 	if !pairs {
@@ -123,11 +127,12 @@ func (c *curves) flatten(columns []celled) {
 
 // celled is a column of the sample, cut into cells.
 type celled struct {
-	name  string
-	place int       // among the columns of x; -1 for an entry of a list of numbers
-	x     []float64 // standardised, of a number; nil of levels
-	curve lik.Curve // of a number
-	cell  []uint8   // of lik.Cross, by row; nil if there is one cell only
+	name   string
+	place  int        // among the columns of x; -1 for an entry of a list of numbers
+	x      []float64  // standardised, of a number; nil of levels
+	curve  lik.Curve  // of a number
+	values lik.Values // likewise
+	cell   []uint8    // of lik.Cross, by row; nil if there is one cell only
 }
 
 // columns returns those of the sample with more than one cell, in the order of x, less interactions.
@@ -197,6 +202,7 @@ func (c *curves) number(x []float64) (out celled) {
 	}
 	out.x, out.cell = x, make([]uint8, len(x))
 	for k, v := range x {
+		out.values.Add(v, c.residual[k])
 		cell := 0
 		for _, t := range from {
 			if v >= t {

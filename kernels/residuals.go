@@ -76,7 +76,7 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 		_, slope, bend := l.LogLik(o, eta[i])
 		r := lik.Residual(slope, -bend)
 		if neighbours.Add(o, r); normal {
-			middle.Add(o, r)
+			middle.Add(o, slope, -bend)
 		}
 		if moving != nil && o.Weight > 0 && moving.has(i) {
 			moving.add(i, r)
@@ -93,7 +93,7 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 	}
 	note := neighbours.Note()
 	if normal {
-		note = Join(note, middle.Note())
+		note = Join(note, middle.Note(!lines))
 	}
 	if counts != nil {
 		note = Join(note, quarters.Note(l))

@@ -3,8 +3,6 @@ package kernels
 import (
 	"fmt"
 	"math"
-
-	"github.com/bglm/bglm/kernels/lik"
 )
 
 // A note is made of at least sampledRows rows whose weights add up to no whole number and are sampled
@@ -14,18 +12,23 @@ const (
 	sampled     = 5
 )
 
-// SamplingNote is the note on so many rows of l with weights that, by their total, are those of a
+// SamplingNote is the note on so many rows of m with weights that, by their total, are those of a
 // sample, each for the number of units that its row stands for; "" if they do not look like it. A row
-// of weight w counts as w rows. Of responses whose dispersion is a parameter the weights may be the
-// inverses of variances.
-func SamplingNote(l lik.Likelihood, rows, total float64) string {
-	t := l.Traits()
+// of weight w counts as w rows. Weights may also be the inverses of variances, which is right if the
+// dispersion is given, but not if it is learnt from their total.
+func SamplingNote(m *Model, rows, total float64) string {
+	t, or := m.Lik.Traits(), ""
 	mean := total / rows
-	if !(t.Binary || t.Trials || t.Counts) || rows < sampledRows || mean < sampled || total == math.Trunc(total) || math.IsInf(total, 1) {
+	if learnt := m.Options.AutoDispersion || m.Options.AutoShape; learnt && !t.Counts {
+		or = ", or the inverses of variances,"
+	} else if !(t.Binary || t.Trials || t.Counts) {
 		return ""
 	}
-	return fmt.Sprintf("the weights of %.0f rows add up to %.4g, and each row counts as so many: if they are those of a sample, which say how many units a row stands for, "+
-		"standard deviations are too small by a factor of about %.3g; the weight divided by its mean, %.4g, takes rows for rows", rows, total, math.Sqrt(mean), mean)
+	if rows < sampledRows || mean < sampled || total == math.Trunc(total) || math.IsInf(total, 1) {
+		return ""
+	}
+	return fmt.Sprintf("the weights of %.0f rows add up to %.4g, and each row counts as so many: if they are those of a sample, which say how many units a row stands for%s "+
+		"standard deviations are too small by a factor of about %.3g; the weight divided by its mean, %.4g, takes rows for rows", rows, total, Or(or, ","), math.Sqrt(mean), mean)
 }
 
 // SamplingNote is the note on the weights of p's rows (SamplingNote).
@@ -39,5 +42,5 @@ func (p *Problem) SamplingNote(*Fit) string {
 			rows, total = rows+1, total+w
 		}
 	}
-	return SamplingNote(p.Lik, rows, total)
+	return SamplingNote(p.Model, rows, total)
 }

@@ -27,6 +27,16 @@ func TestMiddle(t *testing.T) {
 		{"t3", func() float64 {
 			return distuv.StudentsT{Sigma: 1 / math.Sqrt(3), Nu: 3, Src: rnd}.Rand()
 		}, distuv.StudentsT{Sigma: 1 / math.Sqrt(3), Nu: 3}.Prob, true, 0.10},
+		{"one of a hundred a hundred times as far", func() float64 {
+			r := rnd.NormFloat64()
+			if rnd.IntN(100) == 0 {
+				r *= 100
+			}
+			return r / math.Sqrt(0.99+100)
+		}, func(x float64) float64 {
+			sd := 1 / math.Sqrt(0.99+100)
+			return 0.99*distuv.Normal{Sigma: sd}.Prob(x) + 0.01*distuv.Normal{Sigma: 100 * sd}.Prob(x)
+		}, true, 0.01},
 		{"two values", func() float64 { return float64(2*rnd.IntN(2) - 1) }, nil, false, -0.5},
 		{"lognormal", func() float64 {
 			return (math.Exp(rnd.NormFloat64()) - math.Exp(0.5)) / math.Sqrt(math.E*(math.E-1))
@@ -36,12 +46,12 @@ func TestMiddle(t *testing.T) {
 		var m, a, b Middle
 		for i := range n {
 			r, sd := c.draw(), 0.01
-			m.Add(Obs{Weight: 1}, Residual(r/sd, 1/(sd*sd)))
-			m.Add(Obs{}, 2)
+			m.Add(Obs{Weight: 1}, r/sd, 1/(sd*sd))
+			m.Add(Obs{}, 2, 1)
 			if i < n/3 {
-				a.Add(Obs{Weight: 1}, Residual(r, 1))
+				a.Add(Obs{Weight: 1}, r, 1)
 			} else {
-				b.Add(Obs{Weight: 1}, Residual(r, 1))
+				b.Add(Obs{Weight: 1}, r, 1)
 			}
 		}
 		if a.Merge(b); a.n != m.n || a.within != m.within || math.Abs(a.squares-m.squares) > 1e-9*m.squares {
@@ -57,14 +67,14 @@ func TestMiddle(t *testing.T) {
 		if more := m.within/n - math.Erf(quartile/math.Sqrt(2*m.squares/n)); math.Abs(more-c.more) > 0.01 {
 			t.Errorf("%s: %v more in the middle, want %v", c.name, more, c.more)
 		}
-		if s := m.Note(); (s != "") != c.want {
+		if s := m.Note(false); (s != "") != c.want {
 			t.Errorf("%s: %q", c.name, s)
 		}
 		m = Middle{}
 		for range 40 {
-			m.Add(Obs{Weight: 1}, Residual(c.draw(), 1))
+			m.Add(Obs{Weight: 1}, c.draw(), 1)
 		}
-		if s := m.Note(); s != "" && c.density != nil {
+		if s := m.Note(false); s != "" && c.density != nil {
 			t.Errorf("40 rows, %s: %s", c.name, s)
 		}
 	}

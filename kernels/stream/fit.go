@@ -63,7 +63,7 @@ func (s *State) summary(f *kernels.Fit) {
 	if codes == "" {
 		curve = s.curveNote(f)
 	}
-	f.AddStatus(s.responses.notes(f, p, s.dict.Len(), s.score(k), exact, curve))
+	f.AddStatus(s.responses.notes(f, p, s.dict.Len(), s.score(k), exact, codes, curve))
 	f.AddStatus(s.oneSided())
 	f.AddStatus(s.scaleNote(f))
 	f.AddStatus(codes)

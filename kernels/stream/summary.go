@@ -373,8 +373,9 @@ func (c *responseSummary) worseThanMean(f *kernels.Fit, p *Plan, weights int, sc
 const unexplained = 0.2
 
 // notes returns the notes on a summary over whose rows f's filter, of so many weights, had the log density score; exact says
-// that it has the posterior in any order of the rows, and curve is the note on a column.
-func (c *responseSummary) notes(f *kernels.Fit, p *Plan, weights int, score float64, exact bool, curve string) (status string) {
+// that it has the posterior in any order of the rows, codes is a note on numbers far from the others, and
+// curve that on a column.
+func (c *responseSummary) notes(f *kernels.Fit, p *Plan, weights int, score float64, exact bool, codes, curve string) (status string) {
 	if base, bad := c.worseThanMean(f, p, weights, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
@@ -398,10 +399,10 @@ func (c *responseSummary) notes(f *kernels.Fit, p *Plan, weights int, score floa
 		}
 	}
 	if c != nil && p.noise && p.Exact {
-		status = kernels.Join(status, c.middle.Note())
+		status = kernels.Join(status, c.middle.Note(codes != ""))
 	}
 	if c != nil {
-		status = kernels.Join(status, kernels.SamplingNote(p.Model.Lik, c.n, c.w))
+		status = kernels.Join(status, kernels.SamplingNote(p.Model, c.n, c.w))
 	}
 	return status
 }
@@ -477,7 +478,7 @@ func (s *State) summarise(y, o lik.Obs, r *met) {
 		s.responses.learning.add(1 - r.v*r.t.Beta)
 		by := lik.Residual(r.t.Alpha, r.t.Beta)
 		if s.responses.neighbours.Add(y, by); p.noise && p.Exact {
-			s.responses.middle.Add(y, by)
+			s.responses.middle.Add(y, r.t.Alpha, r.t.Beta)
 		}
 		if of := &p.answers; !p.Drifts && (of.positive || of.homoscedastic) {
 			s.responses.furthest.meet(s.likelihoodInUnit(0), &p.answers, y, o, s.units.responses(), r.m, r.v)
