@@ -267,13 +267,13 @@ func (f *Fit) Each(visit func(name []byte, w Weight)) {
 	}
 }
 
-// CheckBeliefs returns an error for a fit of rows without beliefs, as those of Gaussian processes and of
-// passes that are not solved are.
+// CheckBeliefs returns an error for a fit of rows with an intercept but without beliefs, as those of Gaussian
+// processes, whose intercept is their mean, and of passes that are not solved are.
 func (f *Fit) CheckBeliefs() error {
 	if f == nil {
 		return ErrNoFit
 	}
-	if f.N > 0 && len(f.Beliefs) == 0 && (f.Intercept || f.Method == "gp") {
+	if f.N > 0 && len(f.Beliefs) == 0 && f.Intercept {
 		return fmt.Errorf("a fit of %d rows by %s has no beliefs; allowed: one with the posterior of its weights", f.N, f.Method)
 	}
 	return nil

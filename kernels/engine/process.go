@@ -82,7 +82,7 @@ func (s process) Fit(ctx context.Context) (*Result, error) {
 		p.Status = kernels.Join(p.Status, kernels.WeightlessNote)
 	}
 	p.Status = kernels.Join(kernels.Join(kernels.Join(p.Status, farNote(m, p, b)), p.Beside), kernels.SkippedNote(s.Skipped()))
-	return &Result{Process: p, Fit: &kernels.Fit{Method: "gp", Family: p.Family, Link: p.Link, Shape: p.Shape, Dispersion: p.Dispersion,
+	return &Result{Process: p, Fit: &kernels.Fit{Method: "gp", Family: p.Family, Link: p.Link, Shape: p.Shape, Dispersion: p.Dispersion, Intercept: true,
 		Prior: m.Prior, Time: math.NaN(), N: int64(p.N), Skipped: s.Skipped(), LogEvidence: p.LogEvidence,
 		Iterations: p.Iterations, Converged: p.Converged, Status: p.Status}}, nil
 }

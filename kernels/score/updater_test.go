@@ -325,7 +325,7 @@ func TestNoBeliefs(t *testing.T) {
 	if _, err := score.New(gp.Fit); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
-	if _, err := score.NewUpdater(&kernels.Model{Start: gp.Fit, NoIntercept: true}, score.Publishing{}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := score.NewUpdater(&kernels.Model{Start: gp.Fit}, score.Publishing{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{gp.Fit, gp.Fit}, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
