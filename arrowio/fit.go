@@ -52,7 +52,7 @@ type Job struct {
 }
 
 // Fit reads r to its end and returns the posterior, nil if there are no rows. Rows are absorbed in
-// order, so that the answer does not depend on their division into records.
+// order, so that the answer depends on their division into records by rounding at most.
 //
 //	r, _ := ipc.NewReader(os.Stdin)
 //	fit, err := arrowio.Fit(ctx, r, arrowio.Job{Y: "click", Terms: []arrowio.Term{{"ad"}, {"site"}, {"ad", "site"}}})

@@ -15,7 +15,6 @@ import (
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/hmc"
 	"github.com/bglm/bglm/kernels/laplace"
-	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
@@ -390,17 +389,6 @@ func TestSmoothNotes(t *testing.T) {
 		}
 		if r.Fit.Status != c.want {
 			t.Errorf("covariance %q: %s", c.covariance, r.Fit.Status)
-		}
-	}
-}
-
-// A parameter that the family does not have is an error, also if it is set without Decode.
-func TestSettingsLack(t *testing.T) {
-	for _, p := range []lik.Params{{Dispersion: 2}, {Shape: 3}} {
-		s := option.Defaults()
-		s.Params = p
-		if _, err := engine.Fit(t.Context(), "laplace", s, &rows.Table{X: rows.Fields(rows.Numbers("u", []float64{1, 2})), Y: rows.Numbers("y", []float64{0, 1})}); err == nil || !strings.Contains(err.Error(), "is not used by bernoulli") {
-			t.Errorf("%+v: %v", p, err)
 		}
 	}
 }

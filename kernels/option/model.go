@@ -121,16 +121,15 @@ func (s *Settings) Resume() error {
 }
 
 // Likelihood makes the likelihood of the family, the link and their parameters. Errors: unknown
-// names, with the nearest one; a parameter that the family does not have.
+// names, with the nearest one; a parameter that Decode has read and the family does not have. One that
+// is set in Params for several families at once is ignored by those without it.
 func (s *Settings) Likelihood() error {
 	l, err := lik.New(s.Family, s.Link, s.Params)
 	if err != nil {
 		return err
 	}
-	// A fit without them has a dispersion of 1 and no shape, which a continued one may repeat.
-	set := map[string]bool{"dispersion": s.Params.Dispersion != 0 && s.Params.Dispersion != 1, "shape": s.Params.Shape != 0 && s.Params.Shape == s.Params.Shape}
 	for _, key := range []string{"dispersion", "shape"} {
-		if with := lik.With(key); (s.given[key] || set[key]) && !slices.Contains(with, l.Family()) {
+		if with := lik.With(key); s.given[key] && !slices.Contains(with, l.Family()) {
 			return &argument.Error{Name: key, Why: fmt.Sprintf("is not used by %s; it belongs to: %s", l.Family(), strings.Join(with, ", "))}
 		}
 	}
