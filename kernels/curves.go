@@ -24,6 +24,7 @@ type curves struct {
 	rows     []int   // the sample, ascending
 	residual []float64
 	spread   lik.Spread
+	cells    bool // of numbers only the cells are of use
 }
 
 // curvesOf returns nil if p has too few rows.
@@ -201,16 +202,20 @@ func (c *curves) number(x []float64) (out celled) {
 		unit.Add(v)
 	}
 	out.x, out.cell = x, make([]uint8, len(x))
+	codes := !c.cells && lik.Repeated(some)
 	for k, v := range x {
-		out.values.Add(v, c.residual[k])
+		if codes {
+			out.values.Add(v, c.residual[k])
+		}
 		cell := 0
 		for _, t := range from {
 			if v >= t {
 				cell++
 			}
 		}
-		x[k] = (v - unit.Center) / unit.Scale
-		out.curve.Add(cell, x[k], c.residual[k])
+		if x[k] = (v - unit.Center) / unit.Scale; !c.cells {
+			out.curve.Add(cell, x[k], c.residual[k])
+		}
 		if len(from) >= lik.CrossCells {
 			cell = cell * lik.CrossCells / (len(from) + 1)
 		}

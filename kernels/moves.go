@@ -23,6 +23,7 @@ func movesOf(p *Problem) *moves {
 	if c == nil {
 		return nil
 	}
+	c.cells = true
 	blocks := min(max(blockNumbers/(lik.MoveRows*p.P), movesLeast), movesMost)
 	return &moves{*c, max(1, p.N/(lik.MoveRows*blocks))}
 }

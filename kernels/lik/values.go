@@ -18,6 +18,18 @@ const rowsOfValue = 4
 // place.
 const ValuesOver = 2
 
+// Repeated reports whether some numbers of a column, in order, repeat so often that those of all rows are
+// worth comparing: on average each of them occurs twice.
+func Repeated(sorted []float64) bool {
+	distinct := 1
+	for k, x := range sorted[1:] {
+		if x != sorted[k] {
+			distinct++
+		}
+	}
+	return 2*distinct <= len(sorted)
+}
+
 // Add adds a row's number and Residual.
 func (v *Values) Add(x, r float64) {
 	if v.sums == nil {
