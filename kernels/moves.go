@@ -31,12 +31,20 @@ func movesOf(p *Problem) *moves {
 // has reports whether row i is in the sample.
 func (m *moves) has(i int) bool { return i/lik.MoveRows%m.each == 0 }
 
-// note is that of curves on the column whose effect changes most.
-func (m *moves) note(of string, kinds int, independent float64) (most float64, note string) {
+// note is that of curves on the column whose effect changes most, or on the level of the responses unless
+// neighbours say that rows depend on each other.
+func (m *moves) note(of string, kinds int, neighbours *lik.Dependence) (most float64, note string) {
 	columns := m.columns()
-	test, ok := m.test(len(columns)*kinds, independent)
+	test, ok := m.test((1+len(columns))*kinds, neighbours.Independent())
 	if !ok {
 		return 0, ""
+	}
+	var level lik.Moves
+	for i, r := range m.residual {
+		level.AddLevel(int64(m.rows[i]/lik.MoveRows)+1, r)
+	}
+	if share := level.Clear(test); share > 0 && !neighbours.Clear() {
+		most, note = share, lik.LevelNote(of, share)
 	}
 	for k := range columns {
 		x := &columns[k]

@@ -42,7 +42,7 @@ func (s *sample) has(i int) bool {
 
 // Residuals is the note on rows of p that depart from what f, its fit, expects of them together with
 // those that they follow, in the order of time or of the rows (lik.Dependence), on responses that
-// vary otherwise than gaussian with a learnt dispersion (lik.Middle) or counts of a learnt shape
+// vary otherwise than gaussian with a learnt dispersion (lik.Middle) or a family with a learnt shape
 // (lik.Quarters), and on columns that they follow otherwise than f does (curves); "" if there is
 // none. lines is false if another note says why numbers have no line, which curves and quarters rest
 // on: codes among them (CodeNote), some far from the others (Overshoot), or a prior that holds their
@@ -64,9 +64,9 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 	var quarters lik.Quarters
 	var follows *curves
 	var moving *moves
-	var counts lik.Distribution
+	var distribution lik.Distribution
 	if lines {
-		follows, moving, counts = curvesOf(p), movesOf(p), p.countsOf(l)
+		follows, moving, distribution = curvesOf(p), movesOf(p), p.shapedOf(l)
 	}
 	normal := p.Lik.Traits().Gaussian && p.Options.AutoDispersion
 	some := sampleOf(p.N)
@@ -87,15 +87,15 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 		if follows != nil && o.Weight > 0 {
 			follows.add(i, r)
 		}
-		if counts != nil && o.Weight == 1 {
-			quarters.Add(counts.CDF(o, eta[i]))
+		if distribution != nil && o.Weight == 1 {
+			quarters.Add(distribution.CDF(o, eta[i]))
 		}
 	}
 	note := neighbours.Note()
 	if normal {
 		note = Join(note, middle.Note(!lines))
 	}
-	if counts != nil {
+	if distribution != nil {
 		note = Join(note, quarters.Note(l))
 	}
 	if follows != nil { // first, because rows in the order of such a column depend on each other
@@ -108,10 +108,9 @@ func (p *Problem) Residuals(f *Fit, lines bool) string {
 // followNote is the note on what residuals follow most, for which share of their variance; kinds is
 // that of curves.note.
 func followNote(c *curves, m *moves, of string, kinds int, neighbours *lik.Dependence) (most float64, note string) {
-	independent := neighbours.Independent()
-	most, note = c.note(of, kinds, independent)
+	most, note = c.note(of, kinds, neighbours.Independent())
 	if !neighbours.Sorted() {
-		if share, moving := m.note(of, kinds, independent); share > lik.MovesOver*most {
+		if share, moving := m.note(of, kinds, neighbours); share > lik.MovesOver*most {
 			most, note = share, moving
 		}
 	}
@@ -176,10 +175,10 @@ func (p *Problem) ClassResiduals(f *Fit, lines bool) string {
 // errors.
 const fewPerWeight = 4
 
-// countsOf returns l as a distribution of counts whose shape was learnt from enough rows; nil if it is
+// shapedOf returns l as a distribution whose shape was learnt from enough rows; nil if it is
 // none.
-func (p *Problem) countsOf(l lik.Likelihood) lik.Distribution {
-	if t := l.Traits(); !t.Counts || !p.Options.AutoShape || p.N < fewPerWeight*p.P {
+func (p *Problem) shapedOf(l lik.Likelihood) lik.Distribution {
+	if t := l.Traits(); !(t.Counts || t.Relative || t.Heavy()) || !p.Options.AutoShape || p.N < fewPerWeight*p.P {
 		return nil
 	}
 	d, _ := l.(lik.Distribution)

@@ -35,6 +35,7 @@ type Moves struct {
 	sum    [3][3]float64 // Σ x^k r^l
 	cells  [CrossCells]struct{ rows, residual, square float64 }
 	varies Spread // of its residuals
+	level  bool   // its mean is of interest
 }
 
 // movesSums are over blocks, of each of which by is Σ x'r', scale its variance and square Σ x'². All are
@@ -102,6 +103,14 @@ func (m *Moves) AddCell(block int64, cell uint8, r float64) {
 	m.rows++
 }
 
+// AddLevel adds a row's Residual, to find whether the mean of the residuals changes, in the way of AddNumber.
+func (m *Moves) AddLevel(block int64, r float64) {
+	m.enter(block)
+	m.level = true
+	m.varies.Add(r)
+	m.rows++
+}
+
 // enter ends the block before if this is another.
 func (m *Moves) enter(block int64) {
 	if block != m.block {
@@ -122,7 +131,9 @@ func (m *Moves) close() {
 // within adds the block to those before if it tells.
 func (m *Moves) within() {
 	was, n := m.freedom(), m.rows
-	if s := &m.sum; s[0][0] > 0 {
+	if s := &m.sum; m.level {
+		m.sums[0].add(1, m.varies.powers[1], n, m.varies.powers[2])
+	} else if s[0][0] > 0 {
 		x, r := s[1][0]/n, s[0][1]/n
 		m.sums[0].add(1, s[1][1]-n*x*r, s[2][0]-n*x*x, s[2][2]-2*r*s[2][1]+r*r*s[2][0]-2*x*(s[1][2]-2*r*s[1][1]+r*r*s[1][0])+x*x*(s[0][2]-n*r*r))
 	} else {
@@ -191,6 +202,13 @@ func (m *Moves) Clear(t ShareTest) float64 {
 		return share
 	}
 	return 0
+}
+
+// LevelNote returns the sentence about responses whose level changes in the course of the rows, for that
+// share of the variance of the residuals; of is that of CurveNote.
+func LevelNote(of string, share float64) string {
+	return fmt.Sprintf("residuals%s are high in some stretches of rows and low in others, for %.2g of their variance, as if the level of the responses changed in their course, "+
+		"so that predictions of later rows can be far off, and standard deviations are too small for what changes slowly: give what it changes with, such as a trend, a season or a group, as a column, or process_noise to adf", of, share)
 }
 
 // MovesNote returns the sentence about the column whose effect changes in the course of the rows, for

@@ -34,15 +34,19 @@ func (q *Quarters) Add(below, upTo float64) {
 // 1963, Journal of the American Statistical Association 58).
 const (
 	quarterOff     = 0.1
+	heavyOff       = 0.07 // of Student's t, which adapts to skewed responses by heavy tails
 	quarterClearly = 12.5
 )
 
 var quarterNames = [4]string{"lowest", "second", "third", "highest"}
 
-// Note returns the sentence about counts, of l, that are clearly distributed otherwise; "" if they
-// may be so.
+// Note returns the sentence about responses, of l, that are clearly distributed otherwise; "" if they may
+// be so.
 func (q *Quarters) Note(l Likelihood) string {
 	most, at := quarterOff, -1
+	if l.Traits().Heavy() {
+		most = heavyOff
+	}
 	for k, sum := range q.sum {
 		mean := sum / q.n
 		if off := math.Abs(mean - 0.25); off > most && q.n*(part(mean, 0.25)+part(1-mean, 0.75)) > quarterClearly {
@@ -52,6 +56,13 @@ func (q *Quarters) Note(l Likelihood) string {
 	if at < 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.2g of the rows, not 0.25, lie in the %s quarter of what %s expects of them: counts vary otherwise than it says, and so do intervals of new ones; "+
-		"if zeros have a cause of their own, fit y > 0 and the counts above 0 each by itself", q.sum[at]/q.n, quarterNames[at], l.Family())
+	what, advice := "responses", "if those near 0 have a cause of their own, fit them apart"
+	switch t := l.Traits(); {
+	case t.Counts:
+		what, advice = "counts", "if zeros have a cause of their own, fit y > 0 and the counts above 0 each by itself"
+	case t.Heavy():
+		advice = "take gamma or the logarithm for skewed ones, whose mean is not where most of them lie"
+	}
+	return fmt.Sprintf("%.2g of the rows, not 0.25, lie in the %s quarter of what %s expects of them: %s vary otherwise than it says, and so do intervals of new ones; %s",
+		q.sum[at]/q.n, quarterNames[at], l.Family(), what, advice)
 }
