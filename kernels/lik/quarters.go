@@ -35,6 +35,7 @@ func (q *Quarters) Add(below, upTo float64) {
 const (
 	quarterOff     = 0.1
 	heavyOff       = 0.07 // of Student's t, which adapts to skewed responses by heavy tails
+	relativeOff    = 0.15 // of gamma, of which few values may take the places of many
 	quarterClearly = 12.5
 )
 
@@ -44,8 +45,11 @@ var quarterNames = [4]string{"lowest", "second", "third", "highest"}
 // be so.
 func (q *Quarters) Note(l Likelihood) string {
 	most, at := quarterOff, -1
-	if l.Traits().Heavy() {
+	switch t := l.Traits(); {
+	case t.Heavy():
 		most = heavyOff
+	case t.Relative:
+		most = relativeOff
 	}
 	for k, sum := range q.sum {
 		mean := sum / q.n
