@@ -9,9 +9,12 @@ const (
 	moveLeast = 16
 )
 
-// moving is the share of an effect that changes from which on a note is made. Many effects change a little
-// with time.
-const moving = 0.06
+// moving is the share of an effect that changes from which on a note is made, and movingLevel that of the
+// level. Many effects change a little with time, and levels more than effects.
+const (
+	moving      = 0.06
+	movingLevel = 0.1
+)
 
 // MovesOver is the factor by which the share of an effect that changes must exceed that of what else
 // residuals follow to be said in its place: what it changes with may be a column.
@@ -197,8 +200,11 @@ func (m *Moves) Share() float64 {
 
 // Clear returns the share if it is large and clear, and otherwise 0.
 func (m *Moves) Clear(t ShareTest) float64 {
-	own := m.whole()
-	if share, squares, freedom := own.share(); share > moving && own.spread.clear(squares, freedom, t) {
+	own, least := m.whole(), moving
+	if m.level {
+		least = movingLevel
+	}
+	if share, squares, freedom := own.share(); share > least && own.spread.clear(squares, freedom, t) {
 		return share
 	}
 	return 0
