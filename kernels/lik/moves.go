@@ -135,7 +135,8 @@ func (m *Moves) close() {
 func (m *Moves) within() {
 	was, n := m.freedom(), m.rows
 	if s := &m.sum; m.level {
-		m.sums[0].add(1, m.varies.powers[1], n, m.varies.powers[2])
+		by := m.varies.powers[1]
+		m.sums[0].add(1, by, n, (m.varies.powers[2]-by*by/n)*n/(n-1)) // about its mean, which need not be 0
 	} else if s[0][0] > 0 {
 		x, r := s[1][0]/n, s[0][1]/n
 		m.sums[0].add(1, s[1][1]-n*x*r, s[2][0]-n*x*x, s[2][2]-2*r*s[2][1]+r*r*s[2][0]-2*x*(s[1][2]-2*r*s[1][1]+r*r*s[1][0])+x*x*(s[0][2]-n*r*r))
