@@ -12,7 +12,7 @@ const (
 // moving is the share of an effect that changes from which on a note is made, and movingLevel that of the
 // level. Many effects change a little with time, and levels more than effects.
 const (
-	moving      = 0.06
+	moving      = 0.08
 	movingLevel = 0.1
 )
 
