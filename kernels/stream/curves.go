@@ -104,7 +104,7 @@ func (s *State) curveNote(f *kernels.Fit) (note string) {
 	if s.plan.Drifts || s.responses == nil {
 		return ""
 	}
-	c, neighbours := s.responses.crosses, &s.responses.neighbours
+	crosses, neighbours := s.responses.crosses, &s.responses.neighbours
 	test := lik.ShareTest{Freedom: float64(s.told) * neighbours.Independent(), Learnt: 1}
 	var numbers []*column
 	if s.units != nil {
@@ -122,13 +122,16 @@ func (s *State) curveNote(f *kernels.Fit) (note string) {
 			most, note = share, lik.CurveNote("", string(s.dict.Name(c.id)), share)
 		}
 	}
-	if share, pair := c.note(s, f, test, most); pair != "" {
+	if share, pair := crosses.note(s, f, test, most); pair != "" {
 		most, note = share, pair
 	}
 	if neighbours.Sorted() {
 		return note
 	}
 	most *= lik.MovesOver
+	if crosses != nil {
+		test.Tests += len(crosses.columns)
+	}
 	moves := func(m *lik.Moves, name func() string) {
 		if share := m.Clear(test); share > most {
 			most, note = share, lik.MovesNote("", name(), share)
@@ -137,9 +140,9 @@ func (s *State) curveNote(f *kernels.Fit) (note string) {
 	for _, c := range numbers {
 		moves(&c.follows.moves, func() string { return string(s.dict.Name(c.id)) })
 	}
-	if c != nil {
-		for k := range c.columns {
-			if x := &c.columns[k]; x.column > 0 {
+	if crosses != nil {
+		for k := range crosses.columns {
+			if x := &crosses.columns[k]; x.column > 0 {
 				moves(&x.moves, func() string { return s.crossedName(x) })
 			}
 		}
