@@ -36,10 +36,10 @@ func curvesOf(p *Problem) *curves {
 	return &curves{p: p, freedom: freedom}
 }
 
-// test judges so many shares of the residuals' variance; false if the rows are too few.
-func (c *curves) test(tests int, independent float64) (lik.ShareTest, bool) {
+// test judges shares of the residuals' variance, for the caller to count; false if the rows are too few.
+func (c *curves) test(independent float64) (lik.ShareTest, bool) {
 	freedom := min(float64(len(c.residual))*c.freedom/float64(c.p.N), c.freedom*independent)
-	return lik.ShareTest{Freedom: freedom, Tests: tests}, lik.CurveFreedom(freedom)
+	return lik.ShareTest{Freedom: freedom}, lik.CurveFreedom(freedom)
 }
 
 // add adds row i, later than those before, with its residual.
@@ -52,16 +52,17 @@ func (c *curves) add(i int, residual float64) {
 // share of their variance, of a pair that of the interaction; "" if they clearly follow none. of says
 // whose residuals they are, one of so many kinds, and independent is the part of the rows that tells.
 func (c *curves) note(of string, kinds int, independent float64) (most float64, note string) {
+	test, ok := c.test(independent)
+	if !ok {
+		return 0, ""
+	}
 	columns := c.columns()
 	tests := len(columns)
 	pairs := tests <= crossColumns
 	if pairs {
 		tests += tests * (tests - 1) / 2
 	}
-	test, ok := c.test(tests*kinds, independent)
-	if !ok {
-		return 0, ""
-	}
+	test.Tests = tests * kinds
 	for k := range columns {
 		x := &columns[k]
 		share := x.curve.Clear(test)

@@ -303,6 +303,15 @@ func (f *Fit) LearntAbsent() bool {
 	return ok
 }
 
+// Missing is Options.Missing of the runs that continue f by default: as f has learnt; "indicator" for a nil
+// fit.
+func (f *Fit) Missing() string {
+	if f.LearntAbsent() {
+		return "absent"
+	}
+	return "indicator"
+}
+
 // Kept returns what Keep has recorded; false if nothing was, or for a nil fit.
 func (f *Fit) Kept(name string) (a, b float64, ok bool) {
 	if f == nil {

@@ -34,11 +34,12 @@ func (m *moves) has(i int) bool { return i/lik.MoveRows%m.each == 0 }
 // note is that of curves on the column whose effect changes most, or on the level of the responses unless
 // neighbours say that rows depend on each other.
 func (m *moves) note(of string, kinds int, neighbours *lik.Dependence) (most float64, note string) {
-	columns := m.columns()
-	test, ok := m.test((1+len(columns))*kinds, neighbours.Independent())
+	test, ok := m.test(neighbours.Independent())
 	if !ok {
 		return 0, ""
 	}
+	columns := m.columns()
+	test.Tests = (1 + len(columns)) * kinds
 	var level lik.Moves
 	for i, r := range m.residual {
 		level.AddLevel(int64(m.rows[i]/lik.MoveRows)+1, r)

@@ -43,8 +43,8 @@ func (s *sample) has(i int) bool {
 // Residuals is the note on rows of p that depart from what f, its fit, expects of them together with
 // those that they follow, in the order of time or of the rows (lik.Dependence), on responses that
 // vary otherwise than gaussian with a learnt dispersion (lik.Middle) or a family with a learnt shape
-// (lik.Quarters), and on columns that they follow otherwise than f does (curves); "" if there is
-// none. lines is false if another note says why numbers have no line, which curves and quarters rest
+// (lik.Quarters), and on columns that they follow otherwise than f does (curves), or not in the same way
+// all along (moves); "" if there is none. lines is false if another note says why numbers have no line, which curves and quarters rest
 // on: codes among them (CodeNote), some far from the others (Overshoot), or a prior that holds their
 // weights back (PriorNote).
 //
@@ -175,8 +175,7 @@ func (p *Problem) ClassResiduals(f *Fit, lines bool) string {
 // errors.
 const fewPerWeight = 4
 
-// shapedOf returns l as a distribution whose shape was learnt from enough rows; nil if it is
-// none.
+// shapedOf returns l as a distribution whose shape was learnt from enough rows; nil if it is none.
 func (p *Problem) shapedOf(l lik.Likelihood) lik.Distribution {
 	if t := l.Traits(); !(t.Counts || t.Relative || t.Heavy()) || !p.Options.AutoShape || p.N < fewPerWeight*p.P {
 		return nil

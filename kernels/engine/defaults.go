@@ -33,10 +33,7 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	o, auto := &s.Options, !s.Standardize.IsGiven()
 	o.AnyColumns = s.Columns == "any" || s.Columns == "" && s.Start != nil && s.Start.N > 0 && s.Start.Columns == nil
 	if o.Missing == "" && !o.AnyColumns {
-		o.Missing = "indicator"
-		if s.Start.LearntAbsent() {
-			o.Missing = "absent"
-		}
+		o.Missing = s.Start.Missing()
 	}
 	if auto && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
 		begun := s.Start != nil && s.Start.Standardized() // maps and lists have no columns: of them only the responses are standardised

@@ -42,7 +42,7 @@ type Moves struct {
 }
 
 // movesSums are over blocks, of each of which by is Σ x'r', scale its variance and square Σ x'². All are
-// times the degrees of freedom of a block.
+// times the degrees of freedom of a block, chance, the variance of Σ by, times their square.
 type movesSums struct {
 	freedom, by, square float64 // Σ 1, by, square
 	bb, bs, ss          float64 // Σ by²/scale, by square/scale, square²/scale
@@ -167,6 +167,7 @@ func (m *Moves) freedom() (sum float64) {
 func (m *Moves) Merge(o *Moves) {
 	m.close()
 	own := o.whole()
+	m.level = m.level || o.level
 	for k := range m.sums {
 		m.sums[k].merge(own.sums[k])
 	}

@@ -69,10 +69,8 @@ func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
 	}
 	u := &Updater{when: when, model: m.Complete()}
 	if f := u.model.Start; f != nil && f.Columns != nil && u.model.Options.Missing == "" {
-		own := *u.model // shared by its Complete
-		if own.Options.Missing = "indicator"; f.LearntAbsent() {
-			own.Options.Missing = "absent"
-		}
+		own := *u.model // which may be m
+		own.Options.Missing = f.Missing()
 		u.model = &own
 	}
 	if u.state, err = adf.New(context.Background(), u.model); err != nil {
